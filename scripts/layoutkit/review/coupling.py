@@ -308,7 +308,14 @@ class Coupling:
             port for port, use in subject.roles.ports.items() if use.direction == "input" and self._is_reference(port)
         }
         found |= {port for port in subject.circuit.ports if self._is_passed_on(port)}
-        return found | {net for net in subject.circuit.nets if self._is_high_impedance(net)}
+        return found | {net for net in subject.nets if self._is_high_impedance(net) or self._is_weak(net)}
+
+    def _is_weak(self, net: str) -> bool:
+        """Return whether none but long channels hold a net."""
+        ends = [device for device, end in self._ends(net) if end in {"d", "s"}]
+        others = {self.subject.circuit.device(end.device).type for end in self.subject.circuit.nets[net]}
+        weak = all(device.w * device.m <= _HOLDS * device.l for device in ends)
+        return bool(ends) and weak and others <= {"nmos", "pmos", "capacitor"}
 
     def _is_passed_on(self, net: str) -> bool:
         """Return whether only the channels of switches are on a net: an analog signal, from outside or to it."""

@@ -11,7 +11,7 @@ import klayout.db as kdb
 
 from layoutkit.review.floorplan import rails_of
 from layoutkit.review.net_pieces import Pieces
-from layoutkit.review.subject import HEADS_UM, box_around, longer_side, region_of, turned
+from layoutkit.review.subject import HEADS_UM, MOST_CONTACTS, box_around, longer_side, region_of, turned
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -86,6 +86,8 @@ class DeadMetal:
         subject, edge = self.subject, self.subject.technology.to_dbu(_EDGE_UM)
         short, inner = subject.technology.to_dbu(_SHORT_UM), subject.metal_box.enlarged(-edge)
         for net in [net for net in subject.nets if net in subject.supplies]:
+            if subject.shapes(net, "contact").count() > MOST_CONTACTS:
+                continue  # that of a power device, a mesh over it
             rails = [box for upright in (False, True) for _, box in rails_of(subject, net, upright=upright)]
             stubs = [each for each in self._dead(net, short) if each.box.inside(inner)]
             stubs = [each for each in stubs if not any(each.box.inside(rail) for rail in rails)]

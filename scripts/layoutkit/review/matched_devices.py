@@ -369,8 +369,11 @@ def _is_tail(placed: PlacedDevice, group: MatchedDevices) -> bool:
 
 
 def _is_kin(placed: PlacedDevice, group: MatchedDevices) -> bool:
-    """Return whether a transistor is of a group's type and length and the same source: it would fit in."""
+    """Return whether a transistor is in series with a group's, or of its type, length and source: it would fit in."""
     one, other = group.devices[0].device, placed.device
+    drains = {each.device.terminals["d"] for each in group.devices}
+    if one.type == other.type and one.terminals.get("b") == other.terminals.get("b") and other.terminals["s"] in drains:
+        return True
     same = all(one.terminals.get(terminal) == other.terminals.get(terminal) for terminal in ("s", "b"))
     return same and (one.model, one.params.get("l")) == (other.model, other.params.get("l"))
 

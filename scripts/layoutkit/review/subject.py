@@ -40,7 +40,7 @@ HEADS_UM = 5.0
 """From the bars, plates or emitters of a device to the straps at their heads. [um]"""
 
 
-MOST_CONTACTS = 700
+MOST_CONTACTS = 300
 """Contacts of a terminal that are looked at; those with more are of pass devices of hundreds of fingers."""
 
 

@@ -158,7 +158,7 @@ def coupling_of(monkeypatch, *devices, rest=None):
     """Return the quiet and the loud nets of transistors in a row: type, nets, width and length of each."""
     planted, found, real = Planted(), [], design_review.Coupling
     for number, (kind, nets, width, length) in enumerate(devices):
-        planted.mos(f"M{number}", kind, 16.0 * number, 0, width, length, nets)
+        planted.mos(f"M{number}", kind, 60.0 * number, 0, width, length, nets)
     if rest is not None:
         rest(planted)
     for track, net in enumerate(planted.ends):
@@ -185,9 +185,9 @@ def test_a_resistor_to_a_capacitor_holds_no_net(monkeypatch, end):
     """In series with a compensation it carries no direct current; that to a supply is a load."""
 
     def rest(planted):
-        planted.bar("R1", 130, 0, 1, 10, f"x {end}", upright=False)
+        planted.bar("R1", 400, 0, 1, 10, f"x {end}", upright=False)
         if end == "m":
-            planted.mos("MC", "nmos", 150, 0, 4, 4, "vss m vss vss")
+            planted.mos("MC", "nmos", 430, 0, 4, 4, "vss m vss vss")
 
     quiet, _ = coupling_of(monkeypatch, *STAGE, *OUTPUT, rest=rest)
     assert "x" not in quiet or end == "m"
@@ -269,3 +269,41 @@ def test_ports_inside_the_cell_are_one_finding():
     planted.box("PR_bndry", -30, -30, 60, 60)
     found = [each for each in planted.review().findings if "inside the cell" in each.why and each.id == "rails"]
     assert len([each for each in found if each.why.startswith("port")]) == 1
+
+
+@pytest.mark.parametrize(("length", "expected"), [(30.0, False), (50.0, True)])
+def test_a_port_between_long_transistors_is_quiet(monkeypatch, length, expected):
+    """A divider of diodes, each 4 um wide: its tap is a high impedance where both are long."""
+    quiet, _ = coupling_of(
+        monkeypatch, ("nmos", "tap tap vss vss", 4, length), ("nmos", "vdd vdd tap vss", 4, length),
+        ("pmos", "y bp vdd vdd", 4, 1), ("nmos", "y bn vss vss", 4, 1),
+    )  # fmt: skip
+    assert ("tap" in quiet) is expected
+
+
+@pytest.mark.parametrize(("source", "expected"), [("b", {"should"}), ("z", {"must"})])
+def test_a_cascode_among_the_halves_of_a_mirror(source, expected):
+    """The load of a pair, with a transistor in series with one of its halves, or a stranger, between them."""
+    planted = pair()
+    for name, x, nets in (
+        ("M4", 0, "outp outp vdd vdd"),
+        ("M6", 8, f"y vc {source if source != 'b' else 'outn'} vdd"),
+        ("M5", 16, "outn outp vdd vdd"),
+    ):
+        planted.mos(name, "pmos", x, 40, 4, 1, nets)
+    tracks = {
+        "outp": 60,
+        "outn": 61,
+        "inp": 18,
+        "inn": 19,
+        "tail": 7,
+        "bias": -3,
+        "vss": -5,
+        "vdd": 66,
+        "y": 62,
+        "z": 63,
+        "vc": 64,
+    }
+    for net in planted.ends:
+        planted.comb(net, tracks[net], port=net not in {"tail", "outp"})
+    assert severities(planted.review(), "group-apart", "M6 lies among") == expected
