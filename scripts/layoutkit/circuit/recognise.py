@@ -462,8 +462,9 @@ class _Recognition:
             names = {first.id, second.id}
             cascoded |= {*pair.devices[2:]}  # of stacks
             if together and same_size(first, second) and not (names <= cascoded or names in known or len(names) == 1):
-                loads = first.terminals["d"] == second.terminals["d"]
-                self._add_pair("load_pair" if loads else "cascode_pair", first, second, {"matched": True})
+                kind = "cascode_pair" if gates[0] == gates[1] else "symmetric_pair"
+                kind = "load_pair" if first.terminals["d"] == second.terminals["d"] else kind
+                self._add_pair(kind, first, second, {"matched": True})
 
     @cached_property
     def _image_of(self) -> dict[str, str]:

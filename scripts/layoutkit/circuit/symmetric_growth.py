@@ -93,8 +93,7 @@ class Growth:
         a, b = self._graph.number.get(one, -1), self._graph.number.get(other, -1)
         if min(a, b) < 0 or not self._free(a) or not self._free(b):
             return False
-        found = self._facing(a, b, first=True)
-        if found is None:
+        if (found := self._facing(a, b, first=True)) is None:
             return False
         self._begin(a, b, found)
         while self._queue or self._late or (self._exact and self._decide()):
@@ -286,7 +285,8 @@ class Growth:
                 continue
             said = self._agree(x, y, gates=role in CONTROLS)
             if said is None:
-                if first and role in "gbd" and not {x, y} & self.images.keys() and self._known.keys() & {x, y}:
+                shared = role in "gbd" and not {x, y} & self.images.keys() and self._known.keys() & {x, y}
+                if shared and (first or self._graph.are_inputs(role, x, y, nets, self.images)):
                     continue  # an input that two structures share, such as a reference voltage, or an output
                 if role == "d" and self._stand_on_images(nets):
                     continue  # cascodes below a floating source of one side

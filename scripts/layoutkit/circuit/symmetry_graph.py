@@ -221,6 +221,22 @@ class SymmetryGraph:
         switched = (each for each in beside if each.on("g") == gate and each.key[1] != one.key[1])
         return any({*each.channel} == {*one.channel} for each in switched)
 
+    def are_inputs(
+        self, role: str, x: str, y: str, nets: Iterable[tuple[str, str, str]], images: Mapping[str, str]
+    ) -> bool:
+        """Whether two nets are on controls of one type alone, of elements on nets that are images.
+
+        Args:
+            role: That of the terminals of two elements on them.
+            x: The net of one.
+            y: That of the other.
+            nets: Role and nets of all terminals of the two.
+            images: Net to its image.
+        """
+        kinds = {self.elements[i].key[1] for net in (x, y) for i, each in self.on_net[net] if each in CONTROLS}
+        known = any(images.get(one) == other != one for each, one, other in nets if each not in CONTROLS)
+        return role in CONTROLS and len(kinds) == 1 and known
+
     def past_passives(self, net: str) -> set[str]:
         """Return the nets to which one resistor or capacitor leads from a net with few of these on it."""
         if net not in self._past:

@@ -67,6 +67,33 @@ STRING = "R2 {0} x2 rpoly w=1u l=4u\n" + "".join(f"R{i} x{i - 1} x{i} rpoly w=1u
 STRING += "R10 x9 {1} rpoly w=1u l=4u\n"
 BARS = " ".join(sorted(f"R{i}" for i in range(2, 11)))
 
+COMPARATOR_ON_INPUT = """
+M1{0} a{0} in vss vss nch w=1u l=0.2u
+M2{0} b{0} e{0} vss vss nch w=1u l=0.2u
+M3{0} a{0} b{0} vss vss nch w=4u l=0.2u
+M4{0} b{0} a{0} vss vss nch w=4u l=0.2u
+M5{0} c{0} ck a{0} vss nch w=2u l=0.2u
+M6{0} f{0} ck b{0} vss nch w=2u l=0.2u
+M7{0} c{0} f{0} vdd vdd pch w=4u l=0.2u
+M8{0} f{0} c{0} vdd vdd pch w=4u l=0.2u
+"""
+OF_COMPARATOR_ON_INPUT = (
+    ("symmetric_pair", 1, 2),
+    ("cross_coupled_pair", 3, 4),
+    ("cascode_pair", 5, 6),
+    ("cross_coupled_pair", 7, 8),
+)
+NAND_LATCH = """
+M1p{0} x{0} y{0} vdd vdd pch w=2u l=0.2u
+M1q{0} y{0} x{0} vdd vdd pch w=2u l=0.2u
+M2p{0} x{0} y{0} s{0} vss nch w=2u l=0.2u
+M2q{0} y{0} x{0} r{0} vss nch w=2u l=0.2u
+M3p{0} x{0} in vdd vdd pch w=2u l=0.2u
+M3q{0} y{0} e{0} vdd vdd pch w=2u l=0.2u
+M4p{0} s{0} in vss vss nch w=2u l=0.2u
+M4q{0} r{0} e{0} vss vss nch w=2u l=0.2u
+"""
+
 STAGES = """
 M1 on inp t vss nch w=4u l=0.2u
 M2 op inn t vss nch w=4u l=0.2u
@@ -301,6 +328,10 @@ CASES = {
         STAGES.replace("vdd u vss", "e1 u vss") + "M6 y en w vss nch w=2u l=0.5u\nM7 vb e2 w vss nch w=2u l=0.5u\n",
         {*OF_STAGES, "differential_pair M6 M7", "resistor_pair R1 R2"},
     ),
+    "comparators with a reference each, on one input": (
+        "".join(COMPARATOR_ON_INPUT.format(i) for i in range(3)),
+        {f"{kind} M{one}{i} M{other}{i}" for i in range(3) for kind, one, other in OF_COMPARATOR_ON_INPUT},
+    ),
     "an oscillator whose emitters are on the rail": (
         """
         L1 vdd op 1n
@@ -367,6 +398,12 @@ def test_the_order_of_cards_and_ends_changes_no_group(name):
     cards = [exchanged(card) for card in text.strip().splitlines()]
     random.Random(len(text)).shuffle(cards)
     assert found("\n".join(cards)) == expected
+
+
+def test_a_signal_that_logic_gates_share_is_no_input_of_their_halves():
+    """Only one latch may have the halves of its inputs as images, since the net that all share has one image."""
+    groups = found("".join(NAND_LATCH.format(i) for i in range(3)))
+    assert len([group for group in groups if group.startswith("symmetric_pair")]) <= 1
 
 
 SCHMITT = """
