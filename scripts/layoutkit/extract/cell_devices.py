@@ -40,7 +40,7 @@ SUBSTRATE = "substrate"  # the layer that is one net everywhere, and the name of
 OF_TWO, OF_THREE = ("A", "C"), ("C", "B", "E")
 """KLayout's names of the terminals of a diode, and of a bipolar transistor."""
 _UNCOMPARED = frozenset({"annotation", "pin", "text", "conductor", "marker"})
-KIND = "isolated_box"
+BOX = "isolated_box"
 
 
 @dataclass

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING
 
 import klayout.db as kdb
 
-from layoutkit.extract.cell_devices import KIND as BOX
 from layoutkit.extract.cell_devices import (
+    BOX,
     OF_THREE,
     OF_TWO,
     CellDevices,
