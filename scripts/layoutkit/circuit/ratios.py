@@ -299,6 +299,8 @@ class ResistorRatios:
             if here != net and (here in rail or self._channels.ends_in_junction(here)):
                 fixed.add(here)
                 continue
+            if here != net and not all(self._carries_nothing(d, here) for d in self._channels.channel_ends(here)):
+                continue  # the output of a buffer, into which another current flows
             for resistor in self._on.get(here, ()):
                 far = self._channels.far(resistor, here)
                 edges[resistor.id] = (here, far)

@@ -2012,6 +2012,27 @@ def test_capacitors_of_extracted_wires_match_nothing():
     assert found(text.replace("1.04f", "104f"), "capacitor_ratio") == {frozenset({"C0a", "C0b", "C1a", "C1b"})}
 
 
+def test_a_string_below_a_mirror_ends_at_the_output_of_a_buffer():
+    """Into that another current flows; a gate there senses the voltage between two parts of one string."""
+    string = """.subckt load i o in ref s vdd vss
+M1 i i vss vss nch w=4u l=1u
+M2 o i vss vss nch w=4u l=1u
+R1 o ref rp l=10u w=1u
+R2 ref vdd rp l=30u w=1u
+MS s ref vss vss nch w=9u l=0.5u
+"""
+    buffer = """MA x in t vss nch w=5u l=1u
+MB y ref t vss nch w=5u l=1u
+MC x x vdd vdd pch w=5u l=1u
+MD y x vdd vdd pch w=5u l=1u
+MT t i vss vss nch w=4u l=1u
+ME ref y vdd vdd pch w=9u l=1u
+MF ref i vss vss nch w=4u l=1u
+"""
+    assert found(f"{string}.ends\n", "resistor_ratio") == {frozenset({"R1", "R2"})}
+    assert found(f"{string}{buffer}.ends\n", "resistor_ratio") == set()
+
+
 def test_what_pulls_beside_another_source_starts_the_circuit_and_is_none():
     text = """.subckt start pb pc nb nc vdd vss
     MP1 pb pb vdd vdd pch w=9u l=2u
