@@ -206,7 +206,7 @@ class Matching:
             even = abs(float(parts) * widths[0] / widths[-1] - 1) < 1e-3 and parts.numerator <= MOST_PARTS
             why = f"the channels of {group.called} are {', '.join(f'{width:g}' for width in widths)} um wide"
             yield from subject.finding(
-                "group-unlike.unit", 1 - widths[0] / widths[-1], why, devices=group.devices, must=even and group.is_even
+                "group-unlike.unit", 1 - widths[0] / widths[-1], why, devices=group.devices, must=even
             )
             return
         if len(lengths) == 1 or group.strict:

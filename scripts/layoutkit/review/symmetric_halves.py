@@ -78,8 +78,6 @@ class SymmetryReview:
     def axis(self, pairs: Sequence[Pair], alone: Sequence[PlacedDevice]) -> list[Remark]:
         """Return whether devices of a symmetric structure are off their common axis.
 
-        Pairs that are mirrored about another one may lie aside.
-
         Other stages that lie beside those on the axis have one of their own.
         """
         best = min((_axis(pairs, alone, upright=upright) for upright in (True, False)), key=self._badness)
@@ -90,11 +88,9 @@ class SymmetryReview:
                 parts.append(([p for p in pairs if p in block], [p for p in alone if (p,) in block]))
                 parts[0] = ([p for p in parts[0][0] if p not in block], [p for p in parts[0][1] if (p,) not in block])
             return [each for pairs, alone in parts if pairs for each in self.axis(pairs, alone)]
-        least, kinds = self.subject.technology.to_dbu(self.subject.limits["axis"].should or 0.0), defaultdict(list)
-        for each in best.errors:
-            aside = self._is_strict(each[1]) and _aslant(*each[1]) <= least
-            kinds["axis.aside" if aside else "axis" if self._is_strict(each[1]) else "axis.tail"].append(each)
-        return [each for name, errors in kinds.items() for each in self._off_axis(name, best, errors)]
+        strict = [each for each in best.errors if self._is_strict(each[1])]
+        others = [each for each in best.errors if each not in strict]
+        return [*self._off_axis("axis", best, strict), *self._off_axis("axis.tail", best, others)]
 
     def _beside(self, axis: Axis) -> list[list[tuple[PlacedDevice, ...]]]:
         """Return the blocks of other stages, none of which is near an axis, that lie beside all that is near it."""
@@ -343,12 +339,6 @@ def _axis(pairs: Sequence[Pair], alone: Sequence[PlacedDevice], *, upright: bool
 def _are_mixed(one: PlacedDevice, other: PlacedDevice) -> bool:
     """Return whether two devices lie about one centre, not an axis."""
     return min(len(one.boxes), len(other.boxes)) > 1 and one.box.overlaps(other.box)
-
-
-def _aslant(one: PlacedDevice, other: PlacedDevice) -> float:
-    """Return by how much two devices are no images of each other about any upright or level axis. [dbu]"""
-    off = min(abs(here - there) for here, there in zip(one.centre, other.centre, strict=True))
-    return max(0.0 if _are_mixed(one, other) else off, _unlike(one, other))
 
 
 def _unlike(one: PlacedDevice, other: PlacedDevice) -> int:

@@ -19,9 +19,6 @@ if TYPE_CHECKING:
 _LEAST_TREE_UM = 1.0
 """Nets whose terminals are nearer to each other than this have no length to judge. [um]"""
 
-_ROUND_UM = 25.0
-"""Wires that are longer than they have to be by less than this do not run round. [um]"""
-
 _BESIDE_UM = 1.0
 """The mesh that joins the rows of a device reaches so far beyond their diffusion. [um]"""
 
@@ -130,7 +127,8 @@ def length(subject: Subject, net: str, points: Mapping[PlacedDevice, list[tuple[
     drawn = outside + inside
     why = f"{net} has {subject.um(drawn):.3g} um of wire and needs {subject.um(needed):.3g} um"
     beyond, share = subject.um(drawn - needed), (drawn - needed) / longer_side(subject.box)
-    figures = {"wire-length": drawn / needed, "wire-length.round": share if beyond > _ROUND_UM else 0.0}
+    least = subject.limits["wire-length.detour"].must or 0.0
+    figures = {"wire-length": drawn / needed, "wire-length.round": share if beyond > least else 0.0}
     where, own = metal.bbox(), list(points)
     found = (
         subject.finding(name, each, why, where=where, devices=own, nets=[net], cause="long wires", difference=beyond)

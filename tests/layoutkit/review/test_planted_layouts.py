@@ -559,7 +559,7 @@ def test_a_mirror_of_unlike_sizes_copies_a_bias(fingers, expected):
 
 
 @pytest.mark.parametrize("switched", [False, True])
-@pytest.mark.parametrize(("width", "expected"), [(4, set()), (2, {"should"})])
+@pytest.mark.parametrize(("width", "expected"), [(4, set()), (2, {"must"})])
 def test_the_transistors_that_set_a_current_with_a_resistor(width, expected, switched):
     """One has a resistor below its source, part of which a switch may bridge; their channels must be alike."""
     planted = Planted()
@@ -1222,8 +1222,8 @@ def test_a_pair_in_no_ring_of_taps(places, outside):
 
 @both("wire-length", "must", "should")
 def test_length_of_a_wire(figure, expected):
-    """Two gates 60 um apart; the track that joins them lies so far above them that the wire is as long as told."""
-    planted, apart = Planted(), 60.0
+    """Two gates 30 um apart; the track that joins them lies so far above them that the wire is as long as told."""
+    planted, apart = Planted(), 30.0
     planted.mos("M1", "nmos", 0, 0, 2, 0.5, "a g vss vss")
     planted.mos("M2", "nmos", apart, 0, 2, 0.5, "b g vss vss")
     track = planted.ends["g"][0][1] + (figure - 1) * apart / 2
@@ -1282,9 +1282,9 @@ def test_a_port_far_from_what_it_leads_to(figure, expected):
     assert severities(asked, "wire-length", "port g lies") == set()
 
 
-@pytest.mark.parametrize(("apart", "expected"), [(30.0, {"should"}), (37.0, {"must"})])
+@pytest.mark.parametrize(("apart", "expected"), [(7.5, {"should"}), (9.2, {"must"})])
 def test_a_way_between_near_terminals(apart, expected):
-    """Four times the length is severe from 100 um more on; these are 90 and 111 um."""
+    """Four times the length is severe from 25 um more on; these are 22.5 and 27.6 um."""
     planted = Planted()
     planted.mos("M1", "nmos", 0, 0, 2, 0.5, "a g vss vss")
     planted.mos("M2", "nmos", apart, 0, 2, 0.5, "b g vss vss")
@@ -1470,8 +1470,7 @@ def test_an_input_beside_an_output(figure, expected):
     planted.box("Metal2", x - 0.34, 18 + space, x - 0.06, 32.2, "z")
     planted.square("Via2", x - 0.2, 18 + space + WIRE, 0.26)
     planted.box("Metal3", x - 0.4, 18 + WIRE / 2 + space, x - 0.4 + figure, 18 + 1.5 * WIRE + space, "z")
-    found = [each for each in planted.review().findings if each.id == "coupling" and {"inp", "z"} <= {*each.nets}]
-    assert {each.severity for each in found} == expected
+    assert severities(planted.review(), "coupling", "inp runs") == expected
 
 
 @pytest.mark.parametrize(("track", "expected"), [(16.0, set()), (30.0, {"must"})])
@@ -1519,9 +1518,9 @@ def test_halves_of_logic_that_miss_their_axis_are_not_severe(dy):
     assert "must" not in severities(planted.review(), "axis")
 
 
-@pytest.mark.parametrize(("beside", "expected"), [(30.0, set()), (0.0, {"should"})])
+@pytest.mark.parametrize(("beside", "expected"), [(30.0, set()), (0.0, {"must"})])
 def test_a_second_stage_beside_the_first_one_has_an_axis_of_its_own(beside, expected):
-    """A pair with resistors drives a second one, on its right or above it."""
+    """A pair with resistors drives a second one, on its right or 3.55 um off the axis above it."""
     planted = Planted()
     for number, (y, nets) in enumerate(((10, "p q inp inn t0"), (50, "r s p q t1"))):
         one, other, first, second, tail = nets.split()
@@ -1534,7 +1533,7 @@ def test_a_second_stage_beside_the_first_one_has_an_axis_of_its_own(beside, expe
     tracks = {"p": 18, "q": 19, "inp": 16, "inn": 17, "t0": 7, "r": 58, "s": 59, "t1": 47, "bias": -3, "vss": -5}
     for net, track in {**tracks, "vdd": 80}.items():
         planted.comb(net, track, port=net not in {"p", "q", "t0", "t1"})
-    assert severities(planted.review(limits={"axis.aside": {"should": 1.5}}), "axis") == expected
+    assert severities(planted.review(), "axis") == expected
 
 
 # ---- what repeats
@@ -1638,12 +1637,12 @@ def test_what_has_one_cause_is_one_finding_with_all_names_unless_it_must_change(
     """Three long wires of an otherwise empty layout, one of them three times as long as it has to be."""
     planted = Planted()
     for number, detour in enumerate((2.2, 2.4, 4.0)):
-        y = 100.0 * number
+        y = 30.0 * number
         for part in (0, 1):
             nets = f"d{number}{part} n{number} vss vss"
-            planted.mos(f"M{number}{part}", "nmos", 50 * part, y, 2, 0.5, nets)
+            planted.mos(f"M{number}{part}", "nmos", 20 * part, y, 2, 0.5, nets)
             planted.comb(f"d{number}{part}", y - 2 - part)
-        planted.comb(f"n{number}", y + 2.6 + 50 * (detour - 1) / 2, port=False)
+        planted.comb(f"n{number}", y + 2.6 + 20 * (detour - 1) / 2, port=False)
     planted.comb("vss", -8)
     review = planted.review(limits={"wire-length.feed": {"should": None}})
     found = {each.severity: each for each in review.findings if each.id == "wire-length"}
@@ -1709,7 +1708,7 @@ def test_limits_in_their_order_are_taken():
     assert (taken["room.used"].must, taken["room.used"].should, taken["rings"].should) == (0.5, 0.8, None)
     assert limits_with({"net-pair.capacitance": {"must": 0.1}})["net-pair.difference"].must == 0
     stated = limits_with({"wire-length": {"must": 2}, "wire-length.detour": {"should": 3}})["wire-length.detour"]
-    assert (stated.must, stated.should) == (100, 3)
+    assert (stated.must, stated.should) == (25, 3)
 
 
 def test_what_lvs_does_not_compare_keeps_everyone_from_signing():
