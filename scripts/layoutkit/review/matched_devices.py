@@ -64,6 +64,7 @@ class Matching:
         for group in self._switched():
             yield from self.apart(group)
         yield from self.unlike_lengths()
+        yield from self.covered_switches()
 
     def _is_clocked(self, group: MatchedDevices) -> bool:
         """Return whether clocks or what they drive turn all devices of a group on and off: they match nothing."""
@@ -290,26 +291,37 @@ class Matching:
 
     def covered(self, group: MatchedDevices) -> list[Remark]:
         """Return whether foreign wires, or own ones above the straps, cover some devices more than others."""
-        subject, own = self.subject, _nets_of(group)
-        words = f"of the gates of {group.called}"
-        supplies = {*subject.supplies.power, *subject.supplies.ground} & own
-        kinds = [("foreign-over-gates", {*subject.nets} - own), ("foreign-over-gates.supply", supplies)]
+        own = _nets_of(group)
+        supplies = {*self.subject.supplies.power, *self.subject.supplies.ground} & own
+        kinds = [("foreign-over-gates", {*self.subject.nets} - own), ("foreign-over-gates.supply", supplies)]
         if group.words == _PAIR:
             kinds.append(("foreign-over-gates.supply", own - supplies))
-        for name, covering in kinds:
-            parts, whole, nets = self._covered(group, covering)
-            if max(parts) - min(parts) <= _ALIKE * max(parts):
-                continue
-            return subject.finding(
-                name,
-                whole - min(parts) if name == "foreign-over-gates" else max(parts) - min(parts),
-                f"wires of {', '.join(sorted(nets))} cover {100 * whole:.3g} % {words}, "
-                f"from {100 * min(parts):.3g} to {100 * max(parts):.3g} % per device",
-                devices=group.devices,
-                nets=nets,
-                cause="" if name == "foreign-over-gates" else name,
-            )
-        return []
+        return next(filter(None, (self._unlike_cover(group, name, nets) for name, nets in kinds)), [])
+
+    def covered_switches(self) -> Iterator[Remark]:
+        """Yield the equal switches of signals some of which a supply covers more than others."""
+        supplies, alike = {*self.subject.supplies.power, *self.subject.supplies.ground}, defaultdict(list)
+        for placed in self.subject.placed:
+            if placed.id in self.subject.both_ways:
+                alike[placed.device.model, placed.device.w, placed.device.l].append(placed)
+        for devices in alike.values():
+            group = MatchedDevices("equal switches", False, tuple(devices), tuple(devices))
+            yield from self._unlike_cover(group, "foreign-over-gates.supply", supplies) if len(devices) > 1 else ()
+
+    def _unlike_cover(self, group: MatchedDevices, name: str, nets: AbstractSet[str]) -> list[Remark]:
+        """Return whether wires of some nets cover some devices of a group more than others."""
+        (parts, whole, seen), foreign = self._covered(group, nets), name == "foreign-over-gates"
+        if max(parts) - min(parts) <= _ALIKE * max(parts):
+            return []
+        return self.subject.finding(
+            name,
+            whole - min(parts) if foreign else max(parts) - min(parts),
+            f"wires of {', '.join(sorted(seen))} cover {100 * whole:.3g} % of the gates of {group.called}, "
+            f"from {100 * min(parts):.3g} to {100 * max(parts):.3g} % per device",
+            devices=group.devices,
+            nets=seen,
+            cause="" if foreign else name,
+        )
 
     def _covered(self, group: MatchedDevices, nets: AbstractSet[str]) -> tuple[list[float], float, set[str]]:
         """Return the covered share of each device, and of all; wires on own nets count above straps only."""

@@ -1123,7 +1123,7 @@ def test_the_largest_empty_rectangle_is_found():
     assert abs(found.area() - 800 * 500) < 0.05 * 800 * 500  # to a strip of 1/128
 
 
-@both("wire-length.feed", "should")
+@both("wire-length.feed", "must", "should")
 def test_a_supply_through_a_long_wire(figure, expected):
     """Vias and columns, which a short wire has as well, count with the length of the wire."""
     words, tiny = "ohm of wires lie between the port of vss", {"wire-length.feed": {"should": 1e-9}}
@@ -1644,7 +1644,7 @@ def test_what_has_one_cause_is_one_finding_with_all_names_unless_it_must_change(
             planted.comb(f"d{number}{part}", y - 2 - part)
         planted.comb(f"n{number}", y + 2.6 + 20 * (detour - 1) / 2, port=False)
     planted.comb("vss", -8)
-    review = planted.review(limits={"wire-length.feed": {"should": None}})
+    review = planted.review(limits={"wire-length.feed": {"must": None, "should": None}})
     found = {each.severity: each for each in review.findings if each.id == "wire-length"}
     assert [each.id for each in review.findings].count("wire-length") == len(found) == 2
     assert (found["must"].nets, found["should"].nets) == (("n2",), ("n0", "n1"))

@@ -307,3 +307,18 @@ def test_a_cascode_among_the_halves_of_a_mirror(source, expected):
     for net in planted.ends:
         planted.comb(net, tracks[net], port=net not in {"tail", "outp"})
     assert severities(planted.review(), "group-apart", "M6 lies among") == expected
+
+
+@pytest.mark.parametrize(("net", "expected"), [("vss", {"should"}), ("c", set())])
+def test_a_supply_over_some_of_equal_switches(net, expected):
+    """Metal4 over the gate of the first of two switches that pass signals on; that of a signal is its coupling."""
+    planted = Planted()
+    for number, (gate, end) in enumerate((("clk", "b"), ("other", "c"))):
+        planted.mos(f"M1{number}", "nmos", 16 * number, 0, 4, 1, f"a {gate} {end} vss")
+        planted.mos(f"M2{number}", "pmos", 6 + 16 * number, 0, 4, 1, f"a {gate}b {end} vdd")
+    for track, name in enumerate(planted.ends):
+        planted.comb(name, -8.0 if name == "vss" else 8.0 + track, left=-4, right=30)
+    y = -8.0 if net == "vss" else 8.0 + list(planted.ends).index(net)
+    planted.via3(net, SIDE + 0.5, y)
+    planted.box("Metal4", SIDE, min(y, -0.5), SIDE + 1, max(y, 4.5), net)
+    assert severities(planted.review(), "foreign-over-gates", "equal switches") == expected
