@@ -14,6 +14,7 @@ from collections import defaultdict
 from operator import and_, xor
 from typing import TYPE_CHECKING, Any
 
+from layoutkit.circuit.channels import electrical_width, gate_length
 from layoutkit.circuit.mirrors import Found
 from layoutkit.circuit.symmetry_graph import drawing
 
@@ -53,17 +54,24 @@ def switch_groups(
 
 
 def _below_mirrors(channels: Channels, mirrors: Iterable[Found]) -> Iterator[Found]:
-    """Yield the equal switches below equal members of one mirror, among them those that are always on.
+    """Yield the switches below members of one mirror that are as wide as these, among them those that are always on.
 
-    Below unequal ones they drop unequal voltages, and have nothing to match.
+    Others drop unequal voltages, and have nothing to match.
     """
     for mirror in mirrors:
         feet = mirror.properties.get("feet", {})
-        below = dict.fromkeys(name for names in feet.values() for name in names)
-        switches = [channels.mos[name] for name in below if name in channels.mos]
-        members = {drawing(channels.mos[name]) for name, names in feet.items() if names}
-        if len(switches) > 1 and len(members) == len({drawing(each) for each in switches}) == 1:
+        below = {name: channels.mos[member] for member in feet for name in feet[member] if name in channels.mos}
+        switches = [channels.mos[name] for name in below]
+        forms = {(device.type, device.model, gate_length(device)) for device in switches}
+        shares = {_share(channels.mos[name], member) for name, member in below.items()}
+        if len(switches) > 1 and len(forms) == len(shares) == 1:
             yield _group(switches, {"of": mirror.properties["reference"]})
+
+
+def _share(switch: Device, member: Device) -> object:
+    """Return the width of a switch by that of the transistor above it, or how both are drawn if it is open."""
+    own, base = electrical_width(switch), electrical_width(member)
+    return round(own / base, 3) if own and base else (drawing(switch), drawing(member))
 
 
 def _steering(channels: Channels, inverters: Iterable[Found], taken: Collection[str]) -> Iterator[Found]:

@@ -2012,6 +2012,22 @@ def test_capacitors_of_extracted_wires_match_nothing():
     assert found(text.replace("1.04f", "104f"), "capacitor_ratio") == {frozenset({"C0a", "C0b", "C1a", "C1b"})}
 
 
+def test_switches_as_wide_as_the_sources_above_them_are_a_group():
+    """Each drops the same voltage; others do not."""
+    text = """.subckt dac i o b0 b1 vdd vss
+M0 i i x0 vss nch w=2u l=1u m=2
+M1 o i x1 vss nch w=2u l=1u
+M2 o i x2 vss nch w=2u l=1u m=4
+MS0 x0 vdd vss vss nch w=1u l=0.2u m=2
+MS1 x1 b0 vss vss nch w=1u l=0.2u
+MS2 x2 b1 vss vss nch w=1u l=0.2u m=4
+.ends
+"""
+    assert found(text, "switch_pair") == {frozenset({"MS0", "MS1", "MS2"})}
+    assert found(text.replace("l=0.2u m=4", "l=0.2u m=3"), "switch_pair") == set()
+    assert found(text.replace("l=0.2u m=4", "l=0.3u m=4"), "switch_pair") == set()
+
+
 def test_a_string_below_a_mirror_ends_at_the_output_of_a_buffer():
     """Into that another current flows; a gate there senses the voltage between two parts of one string."""
     string = """.subckt load i o in ref s vdd vss
