@@ -289,8 +289,9 @@ class Channels:
         found: set[str] = set()
         for net in self.drains:
             down, up = (self._pulled_by(net, kind) for kind in ("nmos", "pmos"))
-            gates = _gates_of(down)
-            if down and up and gates == _gates_of(up) and net not in gates and net not in self.supplies:
+            gates = _gates_of(down) - self._on["nmos"]
+            alike = gates == _gates_of(up) - self._on["pmos"]
+            if down and up and alike and net not in gates and net not in self.supplies:
                 found |= {device.id for device in (*down, *up)}
         return frozenset(found)
 
