@@ -28,7 +28,7 @@ DEVICES_A_LINE = 5
 """Devices of a circuit for which one line is written."""
 _LOOSE = frozenset({"inverter", "ring_stage"})
 """Types of groups whose devices need not match one another."""
-_MOST_NAMED = 8
+_MOST_NAMED = 24
 """Most devices of a part of a line, and most parts of a line, that are named; of others the number is told."""
 _MOST_PAIRED = 128  # parts of a line whose pairs are weighed: those of many parts grow with their square
 

@@ -80,11 +80,11 @@ def test_a_replica_that_is_always_on_is_no_switch():
     )
 
 
-def test_a_line_names_few_parts_and_the_number_of_the_others():
-    rows = "\n".join(f"MS{i} k{i} e{i} vss vss nmos W=2u L=3u" for i in range(20))
+def test_a_line_names_at_most_24_parts_and_the_number_of_the_others():
+    rows = "\n".join(f"MS{i} k{i} e{i} vss vss nmos W=2u L=3u" for i in range(30))
     line = lines(rows)[0]
-    assert len(re.findall(r"MS\d+ \(", line)) == 8
-    assert "and 12 more have one model and size" in line
+    assert len(re.findall(r"MS\d+ \(", line)) == 24
+    assert "and 6 more have one model and size" in line
 
 
 def test_what_is_matched_is_told_as_one():
