@@ -22,7 +22,7 @@ ROOMS = {
     "designgraph": (2259, 13),
     "layoutkit": (694, 7),
     "layoutkit/circuit": (10787, 54),
-    "layoutkit/draw": (7235, 30),
+    "layoutkit/draw": (7264, 30),
     "layoutkit/drc": (1694, 11),
     "layoutkit/explore": (2019, 11),
     "layoutkit/extract": (3754, 17),

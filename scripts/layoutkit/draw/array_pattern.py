@@ -21,8 +21,9 @@ from typing import TYPE_CHECKING, Any
 from layoutkit.errors import GeometryError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
+Moments = tuple[float, float, float]
 Cell = tuple[int, int]
 """Column and row of a place, doubled and from the middle of the array."""
 
@@ -30,6 +31,7 @@ _MOST_UNITS = 2048
 _MOST_TRIED = 60_000  # triples of one array; more take long and find nothing better
 _MOST_CHOICES = 300  # triples of one array that are put to use
 _EXCHANGES = 200  # rounds that improve the spread
+_FEW_PAIRS = 48  # opposite pairs, up to which plain numbers are as quick as arrays
 _WIDEST = 4.0  # largest aspect
 
 
@@ -195,41 +197,83 @@ def _interleaved(counts: Mapping[str, int]) -> list[str]:
 
 def _spread(placed: dict[Cell, str], pitch_x: float, pitch_y: float) -> dict[Cell, str]:
     """Return the places after exchanges of opposite pairs that bring the spread of all devices in x and y together."""
-    import numpy as np
-
     pairs = [cell for cell in sorted(placed) if cell > (0, 0) and placed.get(_mirrored(cell)) == placed[cell]]
-    devices = list(dict.fromkeys(placed.values()))
-    number = {device: index for index, device in enumerate(devices)}
-    totals = np.array([float(count) for count in Counter(placed.values()).values()])[:, None]
-    of = np.array([(x * x, y * y, x * y) for x, y in ((x * pitch_x, y * pitch_y) for x, y in placed)])
-    owners = np.array([number[device] for device in placed.values()])
-    moments = np.zeros((len(devices), 3))
-    np.add.at(moments, owners, of)
-    mean = moments.sum(axis=0) / len(placed)
-    places = {cell: index for index, cell in enumerate(placed)}
-    own = np.array([places[cell] for cell in pairs], dtype=int)
-    upper = np.triu(np.ones((len(pairs), len(pairs)), dtype=bool), 1)
+    counts, placed = Counter(placed.values()), dict(placed)
+    moments = {device: [0.0, 0.0, 0.0] for device in counts}
 
-    def off(values: Any, totals: Any) -> Any:
-        return ((values / totals - mean) ** 2).sum(axis=-1)
+    def of(cell: Cell) -> tuple[float, float, float]:
+        x, y = cell[0] * pitch_x, cell[1] * pitch_y
+        return x * x, y * y, x * y
 
+    for cell, device in placed.items():
+        moments[device] = [moment + value for moment, value in zip(moments[device], of(cell), strict=True)]
+    mean = [sum(each) / len(placed) for each in zip(*moments.values(), strict=True)]
+    values = [of(cell) for cell in pairs]
     for _ in range(_EXCHANGES if len(pairs) > 1 else 0):
-        at = owners[own]
-        change = 2 * (of[own][None, :] - of[own][:, None])  # of the device of the first pair, by the second one
-        now = off(moments, totals)
-        gain = off(moments[at][:, None] + change, totals[at][:, None])
-        gain = gain + off(moments[at][None, :] - change, totals[at][None, :]) - now[at][:, None] - now[at][None, :]
-        gain[~upper | (at[:, None] == at[None, :])] = 0
-        one, other = divmod(int(gain.argmin()), len(pairs))
-        if gain[one, other] >= -1e-6 * (mean[0] + mean[1]) ** 2:
+        gain, one, other = _best_exchange(values, [placed[cell] for cell in pairs], counts, moments, mean)
+        if gain >= -1e-6 * (mean[0] + mean[1]) ** 2:
             break
-        a, b = at[one], at[other]
-        moments[a] += change[one, other]
-        moments[b] -= change[one, other]
-        for pair, device in ((one, b), (other, a)):
-            cell = pairs[pair]
-            owners[[places[cell], places[_mirrored(cell)]]] = device
-    return {cell: devices[index] for cell, index in zip(placed, owners, strict=True)}
+        a, b = placed[pairs[one]], placed[pairs[other]]
+        change = [2 * (v - w) for v, w in zip(values[other], values[one], strict=True)]
+        moments[a] = [moment + each for moment, each in zip(moments[a], change, strict=True)]
+        moments[b] = [moment - each for moment, each in zip(moments[b], change, strict=True)]
+        for cell, device in ((pairs[one], b), (pairs[other], a)):
+            placed[cell] = placed[_mirrored(cell)] = device
+    return placed
+
+
+def _best_exchange(
+    values: Sequence[Moments],
+    owners: Sequence[str],
+    counts: Mapping[str, int],
+    moments: Mapping[str, Sequence[float]],
+    mean: Sequence[float],
+) -> tuple[float, int, int]:
+    """Return what the best exchange of two pairs adds to the unequal spread, and the numbers of these pairs.
+
+    Args:
+        values: Of each pair, what one of its places adds to the moments of its device.
+        owners: Its device.
+        counts: Units of each device.
+        moments: Of each device.
+        mean: Of all places.
+    """
+    if len(values) <= _FEW_PAIRS:  # also in KLayout's window, whose Python may have no numpy
+
+        def off(device: str, its: Sequence[float]) -> float:
+            x, y, xy = (value / counts[device] - goal for value, goal in zip(its, mean, strict=True))
+            return x * x + y * y + xy * xy
+
+        best, now = (0.0, 0, 0), {device: off(device, its) for device, its in moments.items()}
+        for one, other in combinations(range(len(values)), 2):
+            a, b = owners[one], owners[other]
+            if a != b:
+                change = [2 * (v - w) for v, w in zip(values[other], values[one], strict=True)]
+                gain = off(a, [moment + each for moment, each in zip(moments[a], change, strict=True)])
+                gain += off(b, [moment - each for moment, each in zip(moments[b], change, strict=True)])
+                best = min(best, (gain - now[a] - now[b], one, other), key=lambda found: found[0])
+        return best
+    try:
+        import numpy as np
+    except ImportError as error:
+        raise GeometryError(
+            f"arrays of more than {2 * _FEW_PAIRS} units need numpy, which Python lacks here"
+        ) from error
+
+    devices = list(counts)
+    at, of = np.array([devices.index(device) for device in owners]), np.array(values)
+    totals = np.array([float(counts[device]) for device in devices])[:, None]
+    held = np.array([moments[device] for device in devices])
+
+    def away(its: Any, totals: Any) -> Any:
+        return ((its / totals - mean) ** 2).sum(axis=-1)
+
+    change, now = 2 * (of[None, :] - of[:, None]), away(held, totals)  # of the device of the first pair, by the second
+    gains = away(held[at][:, None] + change, totals[at][:, None])
+    gains = gains + away(held[at][None, :] - change, totals[at][None, :]) - now[at][:, None] - now[at][None, :]
+    gains[~np.triu(np.ones(gains.shape, dtype=bool), 1) | (at[:, None] == at[None, :])] = 0
+    one, other = divmod(int(gains.argmin()), len(values))
+    return float(gains[one, other]), one, other
 
 
 def _error(units: Mapping[str, int], placed: Mapping[Cell, str], pitch_x: float, pitch_y: float) -> float:

@@ -1,12 +1,14 @@
 """Matched capacitors by ratio, plates in series and MOS capacitors: clean, what was asked for, and faults are found."""
 
 import random
+import sys
 from itertools import combinations_with_replacement
 
 import klayout.db as kdb
 import pytest
 
 from layoutkit.circuit import Circuit, Device
+from layoutkit.draw import array_pattern as patterns
 from layoutkit.draw.array_pattern import array_pattern
 from layoutkit.draw.capacitor import CapacitorSpec
 from layoutkit.draw.capacitor_array import draw_capacitor_array, matched_capacitors
@@ -138,6 +140,18 @@ def test_every_ratio_with_one_single_unit_at_most_has_one_centroid(devices):
         flat = [device for row in pattern.rows for device in row if device]
         assert {device: flat.count(device) for device in units} == units
         assert (pattern.error < 1e-9) == (counts.count(1) <= 1), counts
+
+
+def test_small_arrays_need_no_numpy_and_are_the_same_with_it(monkeypatch):
+    """KLayout's window may have a Python without it; a PCell there draws what the flow draws."""
+    asked = [{"A": 8, "B": 8}, {"A": 4, "B": 12, "C": 3}, {"A": 1, "B": 16}, {"A": 16, "B": 32, "C": 8}]
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, "numpy", None)
+        plain = [array_pattern(units, 10.0, 13.0) for units in asked]
+        with pytest.raises(GeometryError, match="need numpy"):
+            array_pattern({"A": 64, "B": 64}, 10.0, 13.0)
+    monkeypatch.setattr(patterns, "_FEW_PAIRS", 0)
+    assert [array_pattern(units, 10.0, 13.0) for units in asked] == plain
 
 
 def test_large_arrays_spread_all_devices_alike():
