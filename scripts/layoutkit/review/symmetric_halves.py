@@ -88,7 +88,10 @@ class SymmetryReview:
                 parts.append(([p for p in pairs if p in block], [p for p in alone if (p,) in block]))
                 parts[0] = ([p for p in parts[0][0] if p not in block], [p for p in parts[0][1] if (p,) not in block])
             return [each for pairs, alone in parts if pairs for each in self.axis(pairs, alone)]
-        strict = [each for each in best.errors if self._is_strict(each[1])]
+        mixed = [(_are_mixed(*devices), error) for error, devices in best.errors if len(devices) > 1]
+        # Pairs about one centre have no axis that others must keep.
+        centred = any(is_mixed for is_mixed, _ in mixed) and not any(e <= _FAR for is_mixed, e in mixed if not is_mixed)
+        strict = [] if centred else [each for each in best.errors if self._is_strict(each[1])]
         others = [each for each in best.errors if each not in strict]
         return [*self._off_axis("axis", best, strict), *self._off_axis("axis.tail", best, others)]
 
@@ -140,7 +143,7 @@ class SymmetryReview:
             return []
         worst, devices = max(off, key=lambda each: (each[0], each[1][0].index))
         every = subject.devices(part for _, members in off for placed in members for part in placed.names)
-        names = ", ".join(sorted("/".join(placed.id for placed in members) for _, members in off))
+        names = ", ".join(sorted({"/".join(placed.id for placed in members) for _, members in off}))
         line = f"the {'vertical' if axis.upright else 'horizontal'} axis at {subject.um(axis.place):.3f} um"
         misses, are = ("miss", ", or are unlike each other,") if len(every) > 1 else ("misses", "")
         by = f"by {'up to ' * (len(off) > 1)}{subject.um(worst):.3g} um"

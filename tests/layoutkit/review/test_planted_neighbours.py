@@ -322,3 +322,24 @@ def test_a_supply_over_some_of_equal_switches(net, expected):
     planted.via3(net, SIDE + 0.5, y)
     planted.box("Metal4", SIDE, min(y, -0.5), SIDE + 1, max(y, 4.5), net)
     assert severities(planted.review(), "foreign-over-gates", "equal switches") == expected
+
+
+@pytest.mark.parametrize(("crossed", "expected"), [(True, {"should"}), (False, {"must"})])
+def test_a_pair_about_one_centre_has_no_axis_that_others_must_keep(crossed, expected):
+    """Loads are mirrored about an axis 22 um beside a pair, which is interleaved, or has one half beside the other."""
+    planted = Planted()
+    halves = (
+        ("outp inp", "outn inn", "outn inn", "outp inp")
+        if crossed
+        else ("outp inp", "outp inp", "outn inn", "outn inn")
+    )
+    for number, nets in enumerate(halves):
+        planted.mos(f"M{number}", "nmos", 2.0 * number, 10, 4, 0.3, f"{nets} tail vss")
+    planted.mos("M8", "nmos", 3, 0, 4, 1, "tail bias vss vss")
+    planted.mos("M6", "pmos", 20, 40, 4, 1, "outp outp vdd vdd")
+    planted.mos("M7", "pmos", 30, 40, 4, 1, "outn outp vdd vdd")
+    tracks = {"outp": 60, "outn": 61, "inp": 18, "inn": 19, "tail": 7, "bias": -3, "vss": -5, "vdd": 66}
+    for net in planted.ends:
+        planted.comb(net, tracks[net], port=net != "tail")
+    found = severities(planted.review(), "axis", "M6/M7")
+    assert found == expected
