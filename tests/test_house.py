@@ -21,7 +21,7 @@ SPARE = 60
 ROOMS = {
     "designgraph": (2259, 13),
     "layoutkit": (694, 7),
-    "layoutkit/circuit": (10787, 54),
+    "layoutkit/circuit": (10736, 48),
     "layoutkit/draw": (7264, 30),
     "layoutkit/drc": (1694, 11),
     "layoutkit/explore": (2019, 11),
@@ -32,7 +32,7 @@ ROOMS = {
     "layoutkit/parasitics": (1908, 10),
     "layoutkit/pcells": (668, 6),
     "layoutkit/place": (2019, 9),
-    "layoutkit/review": (4330, 21),
+    "layoutkit/review": (4301, 18),
     "layoutkit/route": (4099, 17),
     "layoutkit/simulate": (1794, 9),
     "layoutkit/technology": (2752, 13),

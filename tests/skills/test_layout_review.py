@@ -9,7 +9,7 @@ import klayout.db as kdb
 import pytest
 
 from layoutkit.flow.summary import faults, summary
-from layoutkit.review.review_limits import shipped_limits
+from layoutkit.review.finding import shipped_limits
 from layoutkit.tools.current_layout import CurrentLayout
 from layoutkit.tools.layout_checks import DEFAULTS, LayoutReview
 

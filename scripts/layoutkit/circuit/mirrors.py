@@ -21,8 +21,7 @@ from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from layoutkit.circuit.channels import electrical_width, gate_length
-from layoutkit.circuit.families import OTHER_TYPE, families_of
-from layoutkit.circuit.parallel_devices import ratio
+from layoutkit.circuit.families import OTHER_TYPE, families_of, ratio
 from layoutkit.circuit.symmetry_graph import drawing, grouped, same_size
 
 if TYPE_CHECKING:

@@ -1,8 +1,8 @@
 r"""Recognising the groups that belong together in an analog layout.
 
 Each kind of group has a room of its own: mirrors and current sources (``mirrors.py``), input pairs
-(``input_pairs.py``), what is symmetric about those (``symmetry.py``), inverters and equal stages (``stages.py``), equal
-switches (``switches.py``), ratios of resistors and capacitors (``ratios.py``), arrays of bipolar transistors
+(``input_pairs.py``), what is symmetric about those (``symmetry.py``), inverters, equal stages
+and equal switches (``stages.py``), ratios of resistors and capacitors (``ratios.py``), arrays of bipolar transistors
 (``bipolar_groups.py``). A device may be in several groups: the two diodes that load a pair are also the references of
 two mirrors. What is drawn as one module is decided in ``roles.py``.
 Every search runs over devices indexed by the nets they share, so its cost grows with the devices, not with their pairs.
@@ -25,15 +25,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from layoutkit.circuit.bipolar_groups import bipolar_groups
 from layoutkit.circuit.channels import Channels, gate_length, is_of_a_wire
 from layoutkit.circuit.circuit import Circuit, Device, RecognisedModule
-from layoutkit.circuit.families import OTHER_TYPE
+from layoutkit.circuit.families import OTHER_TYPE, fingers_of, folded, unfolded
 from layoutkit.circuit.input_pairs import mesh_mirrors
 from layoutkit.circuit.mirrors import FEWEST_SOURCES, Found, Mirrors
 from layoutkit.circuit.near_misses import near_misses
-from layoutkit.circuit.parallel_devices import fingers_of, folded, unfolded
 from layoutkit.circuit.ratios import ResistorRatios, capacitor_ratios, wiring_capacitors
-from layoutkit.circuit.stages import capacitors_of_stages, inverters, ring_stages
+from layoutkit.circuit.stages import capacitors_of_stages, inverters, ring_stages, switch_groups
 from layoutkit.circuit.supplies import is_passive, structural_supplies
-from layoutkit.circuit.switches import switch_groups
 from layoutkit.circuit.symmetry import OF_CELLS, SymmetricStructure, facing_nets, find_symmetry, is_capacitor, off_end
 from layoutkit.circuit.symmetry_graph import drawing, same_size
 

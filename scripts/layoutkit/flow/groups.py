@@ -25,10 +25,9 @@ from typing import TYPE_CHECKING, Any
 from layoutkit.circuit.across_cells import MOST_MATCHED
 from layoutkit.circuit.canonical import natural
 from layoutkit.circuit.constraints import OF_PLACES
-from layoutkit.circuit.port_uses import is_clock
 from layoutkit.circuit.ranked_names import named_after
 from layoutkit.circuit.recognise import MODULE_TYPES
-from layoutkit.circuit.roles import find_roles
+from layoutkit.circuit.roles import find_roles, is_clock
 from layoutkit.draw.group import MirrorSpec, mirror_plan
 from layoutkit.draw.mos import Transistor
 from layoutkit.draw.pattern import AUTO

@@ -40,7 +40,7 @@ from layoutkit.route.routing_stack import make_stack
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from layoutkit.circuit.port_uses import Direction, Use
+    from layoutkit.circuit.roles import Direction, Use
     from layoutkit.flow.port_places import MetalIn, PortPlace, Side
     from layoutkit.technology import Conductor, Technology
 

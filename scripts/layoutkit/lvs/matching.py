@@ -20,7 +20,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from layoutkit.circuit.refinement import ColourClasses, ComparedDevice, links_of
+from layoutkit.circuit.canonical import ColourClasses, ComparedDevice, links_of
 from layoutkit.errors import counted, listed
 from layoutkit.extract.folding import FoldKey, Net, in_parallel
 from layoutkit.lvs.lvs_result import LvsMismatch, at, wrong_parameter

@@ -7,17 +7,16 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.errors import listed
-from layoutkit.review import floorplan, room_and_wells, stage_order, wire_quality
+from layoutkit.review import floorplan, ports_and_cuts, room_and_wells, stage_order
 from layoutkit.review.coupling import Coupling
 from layoutkit.review.dead_metal import DeadMetal
 from layoutkit.review.electrical import Electrical
-from layoutkit.review.finding import SEVERITIES, Review, Unjudged, by_cause
+from layoutkit.review.finding import SEVERITIES, Review, Unjudged, by_cause, limits_with
 from layoutkit.review.matched_devices import Matching
 from layoutkit.review.matched_roles import matched_groups
 from layoutkit.review.passives import Passives
 from layoutkit.review.ports_and_cuts import PortsAndCuts
 from layoutkit.review.repeated_cells import arrays_of, cell_numbers, loads, matrix, repeated
-from layoutkit.review.review_limits import limits_with
 from layoutkit.review.subject import Subject
 from layoutkit.review.symmetric_halves import SymmetryReview
 
@@ -36,7 +35,7 @@ _OF_THE_SUBJECT: tuple[Callable[[Subject], Iterable[Remark]], ...] = (
     stage_order.bipolar_pairs, stage_order.parts_apart, stage_order.power_beside_input, stage_order.far_capacitors,
     room_and_wells.room, room_and_wells.shape, room_and_wells.wide_channels, room_and_wells.empty_rings,
     room_and_wells.rings, room_and_wells.lone_dummies, room_and_wells.well_tap, room_and_wells.domains,
-    wire_quality.wires, wire_quality.poly_wires,
+    ports_and_cuts.wires, ports_and_cuts.poly_wires,
 )  # fmt: skip
 """The findings that need nothing but the subject: layout, circuit and limits."""
 

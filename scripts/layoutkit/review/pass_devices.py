@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from layoutkit.circuit.port_uses import held_at_supply, is_clock
+from layoutkit.circuit.roles import held_at_supply, is_clock
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence

@@ -340,8 +340,11 @@ def largest_empty(area: kdb.Box, drawn: kdb.Region, steps: int = 128) -> kdb.Box
     for row in range(rows):
         free = [0 if taken[row][column] else free[column] + 1 for column in range(columns)]
         stack: list[tuple[int, int]] = []
+        last = -1
         for column, tall in enumerate([*free, 0]):
-            start = column
+            if tall == last:  # the rectangle goes on
+                continue
+            last, start = tall, column
             while stack and stack[-1][1] >= tall:
                 start, depth = stack.pop()
                 size = depth * height * (column - start) * width

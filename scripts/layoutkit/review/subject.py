@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from layoutkit.lvs.lvs_result import LvsResult
     from layoutkit.parasitics.layout_circuit import Feeds
     from layoutkit.review.currents import DeviceCurrents
-    from layoutkit.review.finding import Unjudged
-    from layoutkit.review.review_limits import Limit
+    from layoutkit.review.finding import Limit, Unjudged
     from layoutkit.technology import Technology
 
 

@@ -11,8 +11,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
-from layoutkit.circuit.port_uses import held_at_supply, ports_on_gates
-from layoutkit.circuit.roles import find_roles
+from layoutkit.circuit.roles import find_roles, held_at_supply, ports_on_gates
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

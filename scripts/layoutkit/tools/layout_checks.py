@@ -43,8 +43,7 @@ from layoutkit.lvs.lvs_result import write_extracted, write_report
 from layoutkit.lvs.reference import reference_of, with_defaults
 from layoutkit.lvs.shorts import with_shorts_located
 from layoutkit.review.design_review import review_layout
-from layoutkit.review.finding import Review, Unjudged
-from layoutkit.review.review_limits import limits_with
+from layoutkit.review.finding import Review, Unjudged, limits_with
 from layoutkit.view.drawing_data import MAX_MARKERS, Marker, read_markers
 from layoutkit.view.render import ViewOptions, render, save
 

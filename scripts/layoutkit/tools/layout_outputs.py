@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     import klayout.db as kdb
 
-    from layoutkit.circuit.port_uses import PortUse
+    from layoutkit.circuit.roles import PortUse
 
 
 def export(params: Mapping[str, Any], current: CurrentLayout) -> dict[str, Any]:

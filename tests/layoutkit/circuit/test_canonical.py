@@ -8,8 +8,7 @@ from dataclasses import replace
 import pytest
 
 from layoutkit.circuit import Circuit, Device
-from layoutkit.circuit.canonical import canonical_order
-from layoutkit.circuit.refinement import ColourClasses, ComparedDevice, links_of
+from layoutkit.circuit.canonical import ColourClasses, ComparedDevice, canonical_order, links_of
 
 
 def mos(name, d, g, s, w=1e-6):

@@ -9,7 +9,7 @@ import pytest
 
 from layoutkit.circuit import ModelNames, map_circuit, read_netlist, write_spice
 from layoutkit.circuit.readers.source import NetlistText
-from layoutkit.circuit.readers.vectors import bits
+from layoutkit.circuit.readers.spice_deck import bits
 from layoutkit.errors import NetlistError
 from layoutkit.technology import load
 

@@ -8,7 +8,7 @@ import pytest
 from transistor_sketch import Sketch
 
 from layoutkit.circuit import Circuit, Device
-from layoutkit.circuit.refinement import ComparedDevice
+from layoutkit.circuit.canonical import ComparedDevice
 from layoutkit.extract.extractor import extract
 from layoutkit.lvs.compare import compare
 from layoutkit.lvs.matching import renaming

@@ -14,7 +14,7 @@ from layoutkit.draw.bipolar import BipolarSpec, bipolar, draw_bipolars
 from layoutkit.extract.extractor import extract
 from layoutkit.lvs.compare import compare
 from layoutkit.review.design_review import review_layout
-from layoutkit.review.review_limits import shipped_limits
+from layoutkit.review.finding import shipped_limits
 from layoutkit.technology import load
 from layoutkit.technology.passive_sizes import PassiveSize
 

@@ -15,7 +15,7 @@ from layoutkit.lvs.compare import compare
 from layoutkit.parasitics.layout_circuit import layout_circuit
 from layoutkit.parasitics.net_network import layout_networks
 from layoutkit.review.design_review import review_layout, unmatched
-from layoutkit.review.review_limits import limits_with, shipped_limits
+from layoutkit.review.finding import limits_with, shipped_limits
 from layoutkit.review.room_and_wells import largest_empty
 
 METAL3 = GF.conductor("Metal3")

@@ -14,7 +14,7 @@ from layoutkit.circuit.bipolar_map import SMALLEST_FACTOR
 from layoutkit.circuit.circuit import INTEGER_PARAMS, JUNCTIONS
 from layoutkit.circuit.passive_map import sides_of
 from layoutkit.circuit.readers.findings import MAX_NAME
-from layoutkit.circuit.readers.parameters import OpenParametersError, Scope
+from layoutkit.circuit.readers.spice_expressions import OpenParametersError, Scope
 from layoutkit.errors import NetlistError
 from layoutkit.technology.device_kinds import BLOCKS, KINDS, OTHER_LENGTHS
 from layoutkit.technology.finger_widths import MAX_COUNT

@@ -12,8 +12,8 @@ from layoutkit.circuit.passive_map import without_parasitics
 from layoutkit.circuit.readers.findings import Findings, shown_words
 from layoutkit.circuit.readers.json_reader import circuit_from_json, parse_json
 from layoutkit.circuit.readers.source import NOT_IN_A_NAME, NetlistText, read_text
+from layoutkit.circuit.readers.spice_deck import VECTOR
 from layoutkit.circuit.readers.spice_reader import read_spice
-from layoutkit.circuit.readers.vectors import VECTOR
 from layoutkit.circuit.replaced_devices import ModelNames
 from layoutkit.circuit.roles import recognised
 from layoutkit.circuit.spice_writer import with_spelled_nets

@@ -15,8 +15,8 @@ from layoutkit.technology.device_kinds import KINDS, MOS_KINDS
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from layoutkit.circuit.readers.parameters import Scope
     from layoutkit.circuit.readers.spice_deck import Subcircuit
+    from layoutkit.circuit.readers.spice_expressions import Scope
     from layoutkit.circuit.readers.spice_lines import Statement
 
 SOURCE = "source"

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 
 from layoutkit.circuit.circuit import BlackBox, Device, SubcircuitInstance
 from layoutkit.circuit.readers.card_sizes import SizeReader
-from layoutkit.circuit.readers.parameters import GivenParameters, OpenParametersError, Scope
 from layoutkit.circuit.readers.spice_cards import SOURCE, UNDRAWN, UNKNOWN, WIRE, Card, read_card
 from layoutkit.circuit.readers.spice_deck import GROUND_NAMES, Deck, Subcircuit
-from layoutkit.circuit.readers.spice_expressions import parse_number
+from layoutkit.circuit.readers.spice_expressions import GivenParameters, OpenParametersError, Scope, parse_number
 from layoutkit.circuit.replaced_devices import ModelNames
 from layoutkit.errors import NetlistError, listed
 from layoutkit.technology.device_kinds import KINDS

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from layoutkit.circuit.circuit import Circuit
 from layoutkit.circuit.readers.findings import Findings, shown_words
-from layoutkit.circuit.readers.parameters import GivenParameters, Scope
 from layoutkit.circuit.readers.source import (
     BLACK_BOX_HINT,
     NOT_IN_A_NAME,
@@ -19,6 +18,7 @@ from layoutkit.circuit.readers.source import (
 )
 from layoutkit.circuit.readers.spice_cards import SOURCE, read_card
 from layoutkit.circuit.readers.spice_deck import GROUND_NAMES, Deck, DeckBuilder, Subcircuit
+from layoutkit.circuit.readers.spice_expressions import GivenParameters, Scope
 from layoutkit.circuit.readers.spice_files import StatementReader
 from layoutkit.circuit.readers.spice_flatten import WIRE_OHM, Flattener
 from layoutkit.circuit.supplies import find_supplies
