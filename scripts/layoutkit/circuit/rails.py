@@ -147,7 +147,7 @@ class Rails:
 
         A port without a current, or nets that channels of both types drive, are on the gates of the switches.
         """
-        if net in self._ports | self._gates | self._others.keys():
+        if net in self._ports or net in self._gates or net in self._others:
             return False
         gates: set[str] = set()
         sources: Counter[tuple[str, bool]] = Counter()  # gate, and whether the other end is on it
