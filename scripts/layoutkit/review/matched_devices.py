@@ -173,7 +173,7 @@ class Matching:
             why + ", and no dummies guard them" * bare,
             devices=group.devices,
             cause="not interleaved",
-            must=bare and group.is_even,
+            must=bare and group.is_even and self._makes_offset(group),
         )
 
     def _widest_gap(self, group: MatchedDevices) -> float:
@@ -239,7 +239,8 @@ class Matching:
             del spread[ends]  # dummies are between
         worst = max(spread, key=lambda name: spread[name])
         why = f"{group.called}: distances to the {worst} differ by {100 * spread[worst]:.3g} %"
-        limit, strict = f"group-unlike.{'surround' if bare else 'guarded'}", group.strict and group.is_even
+        limit = f"group-unlike.{'surround' if bare else 'guarded'}"
+        strict = group.strict and group.is_even and self._makes_offset(group)
         return self.subject.finding(limit, spread[worst], why, devices=group.devices, must=strict and worst == ends)
 
     @cached_property

@@ -548,14 +548,14 @@ def test_halves_that_are_neither_interleaved_nor_guarded(figure, expected, guard
     assert found == ({"should"} if guarded else expected)
 
 
-@pytest.mark.parametrize(("fingers", "expected"), [(4, {"must"}), (2, {"should"})])
-def test_a_mirror_of_unlike_sizes_copies_a_bias(fingers, expected):
-    """Without dummies, and with centres farther apart than those of a pair may be; of equal sizes it is severe."""
+@pytest.mark.parametrize("fingers", [4, 2])
+def test_a_mirror_copies_a_bias(fingers):
+    """Without dummies, and with centres farther apart than those of a pair may be: worth mending, also of equal sizes."""
     planted = Planted()
     planted.mos("M1", "nmos", 0, 0, 4, 1, "ref ref vss vss", fingers)
-    planted.mos("M2", "nmos", 16, 0, 4, 1, "out ref vss vss", 4)
+    planted.mos("M2", "nmos", 30, 0, 4, 1, "out ref vss vss", 4)
     found = severities(wired(planted, ref=8.0, out=10.0).review(), "group-apart", "not interleaved")
-    assert found == expected
+    assert found == {"should"}
 
 
 @pytest.mark.parametrize("switched", [False, True])
