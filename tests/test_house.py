@@ -32,7 +32,7 @@ ROOMS = {
     "layoutkit/parasitics": (1908, 10),
     "layoutkit/pcells": (668, 6),
     "layoutkit/place": (2019, 9),
-    "layoutkit/review": (4301, 18),
+    "layoutkit/review": (4302, 18),
     "layoutkit/route": (4099, 17),
     "layoutkit/simulate": (1794, 9),
     "layoutkit/technology": (2752, 13),

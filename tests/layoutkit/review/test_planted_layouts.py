@@ -550,7 +550,7 @@ def test_halves_that_are_neither_interleaved_nor_guarded(figure, expected, guard
 
 @pytest.mark.parametrize("fingers", [4, 2])
 def test_a_mirror_copies_a_bias(fingers):
-    """Without dummies, and with centres farther apart than those of a pair may be: worth mending, also of equal sizes."""
+    """Without dummies, with centres farther apart than those of a pair may be: worth mending, also of equal sizes."""
     planted = Planted()
     planted.mos("M1", "nmos", 0, 0, 4, 1, "ref ref vss vss", fingers)
     planted.mos("M2", "nmos", 30, 0, 4, 1, "out ref vss vss", 4)
