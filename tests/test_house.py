@@ -21,7 +21,7 @@ SPARE = 60
 ROOMS = {
     "designgraph": (2259, 13),
     "layoutkit": (694, 7),
-    "layoutkit/circuit": (10736, 48),
+    "layoutkit/circuit": (10740, 48),
     "layoutkit/draw": (7264, 30),
     "layoutkit/drc": (1694, 11),
     "layoutkit/explore": (2019, 11),

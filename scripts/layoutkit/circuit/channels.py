@@ -289,8 +289,9 @@ class Channels:
         found: set[str] = set()
         for net in self.drains:
             down, up = (self._pulled_by(net, kind) for kind in ("nmos", "pmos"))
-            gates = _gates_of(down) - self._on["nmos"]
-            alike = gates == _gates_of(up) - self._on["pmos"]
+            tied = {} if self.others.get(net) else self._on  # a gate with a load is an amplifier, its input a bias
+            gates = _gates_of(down) - tied.get("nmos", set())
+            alike = gates == _gates_of(up) - tied.get("pmos", set())
             if down and up and alike and net not in gates and net not in self.supplies:
                 found |= {device.id for device in (*down, *up)}
         return frozenset(found)
@@ -422,7 +423,7 @@ def electrical_width(device: Device) -> float | None:
 
 def is_of_a_wire(device: Device) -> bool:
     """Whether a device is a capacitor too small to draw, as an extracted netlist has them for its wires."""
-    return device.type == device.model == "capacitor" and device.params.get("c", 1.0) < _LEAST_DRAWN
+    return device.type == device.model == "capacitor" and device.params.get("c", 1.0) * device.m < _LEAST_DRAWN
 
 
 def gate_length(device: Device) -> tuple[float | None, float]:

@@ -299,7 +299,10 @@ class ResistorRatios:
             if here != net and (here in rail or self._channels.ends_in_junction(here)):
                 fixed.add(here)
                 continue
-            if here != net and not all(self._carries_nothing(d, here) for d in self._channels.channel_ends(here)):
+            driven_from = {self._channels.far(each, here) for each in self._channels.channel_ends(here)}
+            if here != net and all(
+                any(end in rails for end in driven_from) for rails in (supplies.power, supplies.ground)
+            ):
                 continue  # the output of a buffer, into which another current flows
             for resistor in self._on.get(here, ()):
                 far = self._channels.far(resistor, here)

@@ -145,7 +145,7 @@ class _Search:
     def _tails(self) -> dict[str, set[str]]:
         """The tails of the input pairs, with the nets at their gates."""
         pairs = [[self.graph.elements[index] for index in pair] for pair in self._amplifying if min(pair) >= 0]
-        return {pair[0].on("s"): {each.on("g") for each in pair} for pair in pairs}
+        return {pair[0].on("s"): {each.on("g") for each in pair} for pair in pairs if pair[0].on("s")}
 
     def _numbers(self, seed: Seed) -> tuple[int, int]:
         return self.graph.number.get(seed.one, -1), self.graph.number.get(seed.other, -1)

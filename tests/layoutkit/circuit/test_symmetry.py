@@ -61,6 +61,23 @@ CIRCUITS = {
         "MT",
         "inp/inn x/y",
     ),
+    "bipolar switches above an input pair of transistors": (
+        "a1 a2 l1 l2 o1 o2 ib vdd vss",
+        """
+        M1 x a1 t vss n w=4u l=0.5u
+        M2 y a2 t vss n w=4u l=0.5u
+        M3 t ib vss vss n w=8u l=0.5u
+        Q3 o1 l1 x vss npn13G2
+        Q4 o2 l2 x vss npn13G2
+        Q5 o1 l2 y vss npn13G2
+        Q6 o2 l1 y vss npn13G2
+        R1 vdd o1 10k
+        R2 vdd o2 10k
+        """,
+        "M1/M2 R1/R2",
+        "M3",
+        "a1/a2 x/y o1/o2",
+    ),
     "two equal arrays of capacitors": (
         "p0 p1 p2 q0 q1 q2 x y vss",
         "".join(f"C{side}{i} {side}{i} {top} mim w=9u l=9u m={2**i}\n" for side, top in ("px", "qy") for i in range(3)),
