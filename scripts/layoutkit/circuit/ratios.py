@@ -299,10 +299,8 @@ class ResistorRatios:
             if here != net and (here in rail or self._channels.ends_in_junction(here)):
                 fixed.add(here)
                 continue
-            driven_from = {self._channels.far(each, here) for each in self._channels.channel_ends(here)}
-            if here != net and all(
-                any(end in rails for end in driven_from) for rails in (supplies.power, supplies.ground)
-            ):
+            ends = {self._channels.far(each, here) for each in self._channels.channel_ends(here)}
+            if here != net and ends & {*supplies.power} and ends & {*supplies.ground}:
                 continue  # the output of a buffer, into which another current flows
             for resistor in self._on.get(here, ()):
                 far = self._channels.far(resistor, here)
@@ -476,12 +474,9 @@ def _switched_capacitors(channels: Channels, images: Iterable[Sequence[str]]) ->
     for part in nx.connected_components(links):
         members = [valued[name] for name in sorted(part & valued.keys())]
         models = {device.model.lower() for device, _ in members}
-        joints = [net for node in part - valued.keys() if _is_joint(channels, net := node.removeprefix("net "))]
-        if (
-            len(members) - len(joints) < _LEAST_SWITCHED  # what is in series is one
-            or len(models) > 1
-            or not nx.get_edge_attributes(links.subgraph(part), "switch")
-        ):
+        chains = len(members) - sum(_is_joint(channels, node.removeprefix("net ")) for node in part - valued.keys())
+        switched = nx.get_edge_attributes(links.subgraph(part), "switch")
+        if chains < _LEAST_SWITCHED or len(models) > 1 or not switched:
             continue
         if _are_multiples([value for _, value in members]):
             found.append([device for device, _ in members])
