@@ -74,7 +74,7 @@ CIRCUITS = {
         R1 vdd o1 10k
         R2 vdd o2 10k
         """,
-        "M1/M2 R1/R2",
+        "M1/M2 R1/R2 Q3/Q6 Q4/Q5",
         "M3",
         "a1/a2 x/y o1/o2",
     ),
