@@ -289,10 +289,8 @@ class Channels:
         found: set[str] = set()
         for net in self.drains:
             down, up = (self._pulled_by(net, kind) for kind in ("nmos", "pmos"))
-            tied = {} if self.others.get(net) else self._on  # a gate with a load is an amplifier, its input a bias
-            gates = _gates_of(down) - tied.get("nmos", set())
-            alike = gates == _gates_of(up) - tied.get("pmos", set())
-            if down and up and alike and net not in gates and net not in self.supplies:
+            gates = _gates_of(down)
+            if down and up and gates == _gates_of(up) and net not in gates and net not in self.supplies:
                 found |= {device.id for device in (*down, *up)}
         return frozenset(found)
 

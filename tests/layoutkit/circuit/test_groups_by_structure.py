@@ -2042,17 +2042,6 @@ def test_a_switch_to_the_rail_at_a_tap_leaves_a_string_below_a_mirror_whole():
     assert found(text, "resistor_ratio") == {frozenset({"R1", "R2"})}
 
 
-@pytest.mark.parametrize(("load", "matched"), [("R1 o1 o2 10k\n", True), ("", False)])
-def test_inverting_amplifiers_with_cascodes_on_the_rail_and_a_load_are_no_logic(load, matched):
-    halves = "".join(
-        f"M{n} {x} {i} vss vss nch w=4u l=1u\nMC{n} {o} vdd {x} vss nch w=4u l=1u\n"
-        f"MP{n} {o} {i} vdd vdd pch w=8u l=1u\n"
-        for n, x, i, o in ((1, "a", "inp", "o1"), (2, "b", "inn", "o2"))
-    )
-    pairs = found(f".subckt amp inp inn o1 o2 vdd vss\n{halves}{load}.ends\n", "symmetric_pair")
-    assert (frozenset({"MP1", "MP2"}) in pairs) == matched
-
-
 def test_a_string_below_a_mirror_ends_at_the_output_of_a_buffer():
     """Into that another current flows; a gate there senses the voltage between two parts of one string."""
     string = """.subckt load i o in ref s vdd vss

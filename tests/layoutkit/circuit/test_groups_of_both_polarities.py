@@ -332,23 +332,6 @@ CASES = {
         "".join(COMPARATOR_ON_INPUT.format(i) for i in range(3)),
         {f"{kind} M{one}{i} M{other}{i}" for i in range(3) for kind, one, other in OF_COMPARATOR_ON_INPUT},
     ),
-    "a latch of two NAND gates, of which one has an input tied off": (
-        """
-        M1 x y vdd vdd pch w=2u l=0.2u
-        M2 x e1 vdd vdd pch w=2u l=0.2u
-        M3 x en vdd vdd pch w=2u l=0.2u
-        M4 x y s vss nch w=2u l=0.2u
-        M5 s e1 s2 vss nch w=2u l=0.2u
-        M6 s2 en vss vss nch w=2u l=0.2u
-        M7 y x vdd vdd pch w=2u l=0.2u
-        M8 y e2 vdd vdd pch w=2u l=0.2u
-        M9 y vdd vdd vdd pch w=2u l=0.2u
-        M10 y x r vss nch w=2u l=0.2u
-        M11 r e2 r2 vss nch w=2u l=0.2u
-        M12 r2 vdd vss vss nch w=2u l=0.2u
-        """,
-        {"cross_coupled_pair M1 M7", "cross_coupled_pair M10 M4", "symmetric_pair M11 M5"},
-    ),
     "an oscillator whose emitters are on the rail": (
         """
         L1 vdd op 1n
