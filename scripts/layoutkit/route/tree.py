@@ -1,6 +1,6 @@
 """One net: which terminals are already joined, and the paths that join the rest.
 
-Whether the metal joins all terminals is told by the rectangles that are drawn and not by the paths found. In the way of
+The rectangles that are drawn, not the paths found, decide whether the metal joins all terminals. In the way of
 a net that failed are the shapes on the way through the fewest closed edges of the track graph.
 
 Wires of a net may have different widths: each path is as wide as the current needs that flows through it. The paths to

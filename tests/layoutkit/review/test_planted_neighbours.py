@@ -1,4 +1,4 @@
-"""What stands or lies beside what it disturbs: on supplies, in rings, in the heat; what one function is made of."""
+"""Findings about neighbours: shared supply wires, switches in the ring of a matched group, heat, distant parts."""
 
 import pytest
 from planted_layout import SIDE, WIRE, Planted, both, limit, pair, severities, wired
