@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import klayout.db as kdb
 
+from layoutkit.review.finding import Spot
 from layoutkit.review.floorplan import rails_of
 from layoutkit.review.subject import HEADS_UM, MOST_CONTACTS, box_around, longer_side, region_of, turned
 
@@ -69,16 +70,9 @@ class DeadMetal:
             if not stubs:
                 continue
             dead_area += sum(each.area for each in stubs if not self._is_along_bank(net, each))
-            longest = max(stubs, key=lambda each: (each.length, str(each.box)))
-            places += longest.box
-            yield from subject.finding(
-                "dead-metal.piece",
-                subject.um(longest.length),
-                f"{subject.um(longest.length):.3g} um of {net} {longest.how}",
-                where=longest.box,
-                nets=[net],
-                cause="" if longest.length > short else "short ends",
-            )
+            found = self._of_net(net, stubs, "" if any(each.length > short for each in stubs) else "short ends")
+            places += box_around(each.box for each in found)
+            yield from found
         yield from self.supply_ends()
         if whole:
             why = f"{100 * dead_area / whole:.3g} % of the area of all signal wires carries nothing"
@@ -94,12 +88,18 @@ class DeadMetal:
             rails = [box for upright in (False, True) for _, box in rails_of(subject, net, upright=upright)]
             stubs = [each for each in self._dead(net, short) if each.box.inside(inner)]
             stubs = [each for each in stubs if not any(each.box.inside(rail) for rail in rails)]
-            longest = max(stubs, key=lambda each: (each.length, str(each.box)), default=None)
-            if longest is not None:
-                why = f"{subject.um(longest.length):.3g} um of {net} {longest.how}"
-                yield from subject.finding(
-                    "dead-metal.piece", subject.um(longest.length), why, where=longest.box, nets=[net], cause="supplies"
-                )
+            yield from self._of_net(net, stubs, "supplies")
+
+    def _of_net(self, net: str, stubs: Sequence[Stub], cause: str) -> list[Remark]:
+        """Return the dead metal of a net as one finding, at the longest piece."""
+        places = [] if stubs else [Spot(kdb.Box(), "", "")]
+        for stub in sorted(stubs, key=lambda each: (-each.length, str(each.box))):
+            length = f"{self.subject.um(stub.length):.3g} um of {net}"
+            places.append(Spot(stub.box, f"{length} {stub.how}", length))
+        most, first = self.subject.um(max((each.length for each in stubs), default=0)), places[0]
+        return self.subject.finding(
+            "dead-metal.piece", most, first.why, where=first.box, nets=[net], cause=cause, places=places[1:]
+        )
 
     @cached_property
     def _equalised(self) -> set[str]:

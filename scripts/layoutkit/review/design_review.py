@@ -100,7 +100,7 @@ def _review(subject: Subject, not_compared: Sequence[Unjudged]) -> Review:
         DeadMetal(subject, groups).findings(),
         Coupling(subject, groups).findings(),
     )
-    findings = by_cause(chain.from_iterable(found))
+    findings = by_cause(chain.from_iterable(found), subject.technology.dbu_um)
     findings.sort(key=lambda f: (SEVERITIES.index(f.severity), f.id, f.box.left, f.box.bottom, f.measured, f.nets))
     currents = subject.currents.devices
     estimated = [

@@ -15,7 +15,7 @@ from layoutkit.extract.current_limits import LONGEST_CELL_UM, End, largest_flow
 from layoutkit.extract.metal_mesh import capacities, mesh_of
 from layoutkit.parasitics.net_network import layout_networks
 from layoutkit.review.currents import SIGNS, THRESHOLD
-from layoutkit.review.finding import Remark, Unjudged
+from layoutkit.review.finding import Remark, Spot, Unjudged
 from layoutkit.review.subject import MOST_CONTACTS, PlacedDevice, Subject, box_around, names_of
 
 if TYPE_CHECKING:
@@ -210,10 +210,27 @@ class Electrical:
             if each.ohm and each.ohm < _NO_WIRE_OHM and each.device in subject.by_key
             if each.terminal in {"d", "s", "c", "e"} or subject.by_key[each.device].device.type == "capacitor"
         }
-        far = sorted((placed for placed, ohm in ohms.items() if limit.beyond(ohm)), key=lambda each: each.index)
-        most = max((ohms[placed] for placed in far), default=0.0)
-        why = f"up to {most:.3g} ohm of wires lie between the port of {net} and {names_of(far)}"
-        return subject.finding("wire-length.feed", most, why, devices=far, nets=[net])
+        far = [placed for placed, ohm in ohms.items() if limit.beyond(ohm)]
+        return self._worst_first(
+            "wire-length.feed", {placed: ohms[placed] for placed in far}, [net],
+            {p: f"{ohms[p]:.3g} ohm of wires lie between the port of {net} and {p.id}" for p in far},
+            {p: f"{p.id} ({ohms[p]:.3g} ohm)" for p in far},
+        )  # fmt: skip
+
+    def _worst_first(
+        self, limit: str, figures: Mapping[PlacedDevice, float], nets: Sequence[str],
+        whys: Mapping[PlacedDevice, str], briefs: Mapping[PlacedDevice, str],
+    ) -> list[Remark]:  # fmt: skip
+        """Return one finding of several devices, that of the largest figure, with the places of the others."""
+        order = sorted(figures, key=lambda placed: (-figures[placed], placed.index))
+        if not order:
+            return []
+        first, *others = order
+        places = [Spot(placed.box, whys[placed], briefs[placed]) for placed in others]
+        box = first.box
+        return self.subject.finding(
+            limit, figures[first], whys[first], where=box, devices=order, nets=nets, places=places
+        )
 
     def _supply_v(self, placed: PlacedDevice) -> float:
         known = self.subject.currents.supply_v
@@ -292,13 +309,15 @@ class Electrical:
         for name, own in (("wire-resistance", switches), ("wire-resistance.any", ways.keys() - switches)):
             shares = {placed: ways[placed][0] / self._on_ohm(placed) for placed in own if ways[placed][0]}
             limit = self.subject.limits[name]
-            thin = [placed for placed, share in shares.items() if limit.beyond(share)]
-            if thin:
-                thin.sort(key=lambda placed: (-shares[placed], placed.index))
-                ohm, nets = ways[thin[0]]
-                why = f"the wires from the ports to {thin[0].id} have {ohm:.3g} ohm, its channel about "
-                why += f"{self._on_ohm(thin[0]):.3g} ohm" + f"; likewise {names_of(thin[1:])}" * (len(thin) > 1)
-                yield from self.subject.finding(name, shares[thin[0]], why, devices=thin, nets=nets)
+            thin = {placed: share for placed, share in shares.items() if limit.beyond(share)}
+            nets = dict.fromkeys(net for placed in thin for net in ways[placed][1])
+            whys = {
+                p: f"the wires from the ports to {p.id} have {ways[p][0]:.3g} ohm, its channel about "
+                f"{self._on_ohm(p):.3g} ohm"
+                for p in thin
+            }
+            briefs = {p: f"{p.id} ({ways[p][0]:.3g} ohm)" for p in thin}
+            yield from self._worst_first(name, thin, list(nets), whys, briefs)
 
     def _drives_resistors(self, placed: PlacedDevice) -> bool:
         """Return whether a transistor at a rail is a switch of a ladder: it drives resistors and no gate."""

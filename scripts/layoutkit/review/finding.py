@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from layoutkit.errors import LayoutkitError, did_you_mean, listed
 from layoutkit.file_schema import read_yaml
@@ -18,14 +18,25 @@ from layoutkit.layout.reports import report_bytes
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     import klayout.db as kdb
 
 
 Severity = Literal["must", "should"]
 SEVERITIES: tuple[Severity, ...] = ("must", "should")
+MOST_PLACES = 24
+"""Further places of one finding that are kept, the worst first."""
+_IN_WORDS = frozenset({"um", "ohm", "fF"})  # units that a reader needs no sentence for
 _FILE = Path(__file__).with_name("limits.yaml")
+
+
+class Spot(NamedTuple):
+    """One more place of a finding: where [dbu], and what is there in words, the shorter ones for a list."""
+
+    box: kdb.Box
+    why: str
+    brief: str
 
 
 @dataclass(frozen=True)
@@ -44,6 +55,7 @@ class Remark:
         why: What is wrong, with the figures.
         what_to_do: How it is mended.
         cause: What findings worth mending have in common that are one finding; empty for one of its own.
+        places: Where else it is so, the worst first.
     """
 
     id: str
@@ -57,36 +69,63 @@ class Remark:
     why: str
     what_to_do: str
     cause: str = ""
+    places: tuple[Spot, ...] = ()
 
     def to_json(self, dbu_um: float) -> dict[str, Any]:
-        """Return the finding as JSON data, its place as left, bottom, right and top. [um]"""
-        sides = (self.box.left, self.box.bottom, self.box.right, self.box.top)
-        place, rest = [round(side * dbu_um, 6) for side in sides], ("limit", "unit", "why", "what_to_do")
+        """Return the finding as JSON data, its places as left, bottom, right and top. [um]"""
         names = {"devices": list(self.devices), "nets": list(self.nets), "measured": round(self.measured, 6)}
-        known = {name: getattr(self, name) for name in rest}
-        return {"id": self.id, "severity": self.severity, "place": place, **names, **known}
+        known = {name: getattr(self, name) for name in ("limit", "unit", "why", "what_to_do")}
+        more = [{"place": _sides(each.box, dbu_um), "why": each.why} for each in self.places]
+        place = _sides(self.box, dbu_um)
+        return {"id": self.id, "severity": self.severity, "place": place, **names, **known, "places": more}
+
+    def everywhere(self) -> Iterator[tuple[kdb.Box, str]]:
+        """Yield each of its places, and what is wrong there. [dbu]"""
+        yield self.box, self.why
+        for place in self.places:
+            yield place.box, place.why
 
 
-def by_cause(findings: Iterable[Remark]) -> list[Remark]:
-    """Return the findings, of those worth mending of one kind and cause the worst with the names of all others."""
+def _sides(box: kdb.Box, dbu_um: float) -> list[float]:
+    return [round(side * dbu_um, 6) for side in (box.left, box.bottom, box.right, box.top)]
+
+
+def by_cause(findings: Iterable[Remark], dbu_um: float) -> list[Remark]:
+    """Return the findings, of those worth mending of one kind and cause the worst with the places of all others."""
     found: dict[tuple[object, ...], list[Remark]] = {}
     for number, each in enumerate(findings):
         alone = each.severity == "must" or not each.cause
         found.setdefault((number,) if alone else (each.id, each.cause), []).append(each)
-    return [_merged(group) for group in found.values()]
+    return [_merged(group, dbu_um) for group in found.values()]
 
 
-def _merged(findings: Sequence[Remark]) -> Remark:
+def _merged(findings: Sequence[Remark], dbu_um: float) -> Remark:
     first, *others = sorted(findings, key=lambda each: (-each.measured, each.box.left, each.box.bottom, each.nets))
-    if not others:
+    places = [*first.places]
+    for each in others:
+        places += [Spot(each.box, each.why, _brief(each, first)), *each.places]
+    if not places:
         return first
-    names = dict.fromkeys(name for each in others for name in each.nets or each.devices)
+    likewise = [f"{each.brief} at ({_spot(each.box, dbu_um)})" for each in places]
     return replace(
         first,
         devices=tuple(dict.fromkeys(name for each in (first, *others) for name in each.devices)),
         nets=tuple(sorted({net for each in findings for net in each.nets})),
-        why=f"{first.why}; likewise {listed(names)}",
+        why=f"{first.why}; likewise {listed(likewise)}",
+        places=tuple(places[:MOST_PLACES]),
     )
+
+
+def _brief(finding: Remark, first: Remark) -> str:
+    """Return what a finding is about beside another one of its cause, with its figure if that speaks for itself."""
+    names = [net for net in finding.nets if net not in first.nets or len(finding.nets) == 1] or list(finding.nets)
+    figure = f" ({finding.measured:.3g} {finding.unit})" if finding.unit in _IN_WORDS else ""
+    return listed(names or finding.devices, most=4) + figure
+
+
+def _spot(box: kdb.Box, dbu_um: float) -> str:
+    """Return the middle of a box as x and y. [um]"""
+    return f"{box.center().x * dbu_um:.1f}, {box.center().y * dbu_um:.1f}"
 
 
 @dataclass(frozen=True)
@@ -156,9 +195,10 @@ class Review:
         names = [f"{each.id} ({each.severity})" for each in self.findings]
         categories = {name: database.create_category(name) for name in dict.fromkeys(names)}
         for name, each in zip(names, self.findings, strict=True):
-            item = database.create_item(cell.rdb_id(), categories[name].rdb_id())
-            item.add_value(each.box.to_dtype(self.dbu_um))
-            item.add_value(each.why)
+            for box, why in each.everywhere():
+                item = database.create_item(cell.rdb_id(), categories[name].rdb_id())
+                item.add_value(box.to_dtype(self.dbu_um))
+                item.add_value(why)
         write_bytes(path, report_bytes(database, sources))
 
     def to_json(self) -> dict[str, Any]:

@@ -15,6 +15,7 @@ import numpy as np
 from layoutkit.errors import listed
 from layoutkit.extract.single_cuts import WholeLayout, single_places
 from layoutkit.review.dead_metal import Pieces
+from layoutkit.review.finding import Spot
 from layoutkit.review.floorplan import rails_of
 from layoutkit.review.subject import HEADS_UM, box_around, gap_between, longer_side, region_of, turned, wire_length
 
@@ -212,9 +213,9 @@ class PortsAndCuts:
                     plain.append((net, each))
         names = list(dict.fromkeys(net for net, _ in plain))
         why = f"{len(plain)} joint{'s' * (len(plain) > 1)} of {listed(names)} with one cut where two fit"
-        yield from subject.finding(
-            "single-cut.count", len(plain), why, where=box_around(each.box for _, each in plain), nets=names
-        )
+        found = [Spot(cut.box, f"one {cut.cut} of {net}, where two fit", f"{cut.cut} of {net}") for net, cut in plain]
+        where = box_around(each.box for _, each in plain)
+        yield from subject.finding("single-cut.count", len(plain), why, where=where, nets=names, places=found)
 
     def _forced(self, net: str, places: Sequence[SinglePlace]) -> dict[tuple[str, str], float]:
         """Return the current of each cut of a net without a way beside it, by name and box. [mA]

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from layoutkit.lvs.lvs_result import LvsResult
     from layoutkit.parasitics.layout_circuit import Feeds
     from layoutkit.review.currents import DeviceCurrents
-    from layoutkit.review.finding import Limit, Unjudged
+    from layoutkit.review.finding import Limit, Spot, Unjudged
     from layoutkit.technology import Technology
 
 
@@ -366,6 +366,7 @@ class Subject:
         must: bool = True,
         cause: str = "",
         difference: float = 0.0,
+        places: Iterable[Spot] = (),
     ) -> list[Remark]:
         """Return the finding of a figure that is beyond its limit, else nothing.
 
@@ -380,6 +381,7 @@ class Subject:
             must: Whether it can be severe.
             cause: That of ``Remark``.
             difference: The absolute difference, compared with the floor of the limit, in the unit of that.
+            places: Where else it is so.
         """
         rule = self.limits[limit]
         beyond, floor = rule.beyond(measured), self.limits.get(rule.floor)
@@ -395,7 +397,7 @@ class Subject:
         return [
             Remark(
                 kind, beyond[0], place, names, known, measured, beyond[1], rule.unit,
-                why, what_to_do or rule.cure, cause,
+                why, what_to_do or rule.cure, cause, tuple(places),
             )
         ]  # fmt: skip
 

@@ -329,8 +329,8 @@ def present_markers(kind: str, layout: kdb.Layout, cell: kdb.Cell, current: Curr
     if kind == "drc":
         return _drc_markers(check(layout, cell, current.technology(), Options()))
     review = LayoutReview.read({**DEFAULTS, "cell_name": cell.name, "workspace": current.path.parent}, current).run()
-    boxes = [(f"{each.id} ({each.severity})", each.box.to_dtype(review.dbu_um)) for each in review.findings]
-    return [Marker(name, (kdb.DPolygon(box),), box) for name, box in boxes]
+    found = [(each, box.to_dtype(review.dbu_um)) for each in review.findings for box, _ in each.everywhere()]
+    return [Marker(f"{each.id} ({each.severity})", (kdb.DPolygon(box),), box) for each, box in found]
 
 
 def _drc_markers(report: DrcReport) -> list[Marker]:

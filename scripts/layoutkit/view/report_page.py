@@ -259,7 +259,8 @@ def _of_currents(currents: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 def _of_review(review: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     for each in review.get("findings", ()):
-        yield _finding(f"review {each['id']}", f"{each['severity']}: {each['why']}", each["place"], fault=False)
+        for one in (each, *each.get("places", ())):
+            yield _finding(f"review {each['id']}", f"{each['severity']}: {one['why']}", one["place"], fault=False)
 
 
 def _of_modules(modules: Any) -> Iterator[dict[str, Any]]:

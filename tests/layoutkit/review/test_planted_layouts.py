@@ -1648,7 +1648,10 @@ def test_what_has_one_cause_is_one_finding_with_all_names_unless_it_must_change(
     found = {each.severity: each for each in review.findings if each.id == "wire-length"}
     assert [each.id for each in review.findings].count("wire-length") == len(found) == 2
     assert (found["must"].nets, found["should"].nets) == (("n2",), ("n0", "n1"))
-    assert found["should"].why.endswith("likewise n0")
+    assert "likewise n0 at (" in found["should"].why
+    (other,) = found["should"].places
+    assert "n0 has " in other.why
+    assert other.box.top < found["should"].box.bottom  # each of them leads to its own place
 
 
 def test_a_layout_that_is_not_its_netlist_is_unjudged_and_unsigned():
