@@ -35,6 +35,7 @@ _OF_THE_SUBJECT: tuple[Callable[[Subject], Iterable[Remark]], ...] = (
     stage_order.bipolar_pairs, stage_order.parts_apart, stage_order.power_beside_input, stage_order.far_capacitors,
     room_and_wells.room, room_and_wells.shape, room_and_wells.wide_channels, room_and_wells.empty_rings,
     room_and_wells.rings, room_and_wells.lone_dummies, room_and_wells.well_tap, room_and_wells.domains,
+    room_and_wells.floating_bodies,
     ports_and_cuts.wires, ports_and_cuts.poly_wires,
 )  # fmt: skip
 """The findings that need nothing but the subject: layout, circuit and limits."""

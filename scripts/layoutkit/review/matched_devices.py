@@ -203,15 +203,28 @@ class Matching:
         widths = sorted({round(finger.w_um, 4) for finger in fingers})
         lengths = sorted({round(finger.l_um, 4) for finger in fingers})
         if len(lengths) == 1 and len(widths) > 1:
-            parts = Fraction(widths[-1] / widths[0]).limit_denominator(MOST_PARTS)
-            even = abs(float(parts) * widths[0] / widths[-1] - 1) < 1e-3 and parts.numerator <= MOST_PARTS
             why = f"the channels of {group.called} are {', '.join(f'{width:g}' for width in widths)} um wide"
             yield from subject.finding(
-                "group-unlike.unit", 1 - widths[0] / widths[-1], why, devices=group.devices, must=even
+                "group-unlike.unit",
+                1 - widths[0] / widths[-1],
+                why,
+                devices=group.devices,
+                must=self._have_unit(group, widths[0], widths[-1]),
             )
             return
         if len(lengths) == 1 or group.strict:
             yield from self._surround(group)
+
+    def _have_unit(self, group: MatchedDevices, narrowest: float, widest: float) -> bool:
+        """Return whether channels of one width could be those of all; those of a bias of unlike sizes the narrowest.
+
+        What sets the bias of two equal halves may have another unit than these.
+        """
+        halves = ((placed, image) for placed in group.devices for image in self.subject.images(placed))
+        differ = any({f.w_um for f in placed.fingers} != {f.w_um for f in image.fingers} for placed, image in halves)
+        most = MOST_PARTS if group.is_even or differ else 1
+        parts = Fraction(widest / narrowest).limit_denominator(most)
+        return abs(float(parts) * narrowest / widest - 1) < 1e-3 and parts.numerator <= MOST_PARTS
 
     def unlike_lengths(self) -> Iterator[Remark]:
         """Yield the mirrors whose channels have unlike lengths."""

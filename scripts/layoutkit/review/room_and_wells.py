@@ -254,6 +254,16 @@ def domains(subject: Subject) -> Iterator[Remark]:
             yield from subject.finding("well-tap.domain", len(bare), why, devices=bare, nets=[net])
 
 
+def floating_bodies(subject: Subject) -> Iterator[Remark]:
+    """Yield the wells and the substrate that nothing but bodies of transistors is on, and no port leads to."""
+    for net in subject.nets:
+        ends = [(subject.by_name.get(each.device), each.terminal) for each in subject.circuit.nets[net]]
+        devices = [p for p, terminal in ends if p is not None and p.device.is_mos and terminal == "b"]
+        if net not in subject.circuit.ports and len(devices) == len(ends):
+            why = f"{net}, the body of {names_of(devices)}, is joined to nothing else: it floats"
+            yield from subject.finding("well-tap.floating", len(devices), why, devices=devices, nets=[net])
+
+
 def _outside(devices: Sequence[PlacedDevice], holes: Sequence[kdb.Polygon]) -> list[PlacedDevice]:
     return [placed for placed in devices if not any(hole.inside(placed.box.center()) for hole in holes)]
 

@@ -91,7 +91,8 @@ class SymmetryReview:
         mixed = [(_are_mixed(*devices), error) for error, devices in best.errors if len(devices) > 1]
         # Pairs about one centre have no axis that others must keep.
         centred = any(is_mixed for is_mixed, _ in mixed) and not any(e <= _FAR for is_mixed, e in mixed if not is_mixed)
-        strict = [] if centred else [each for each in best.errors if self._is_strict(each[1])]
+        strict = [each for each in best.errors if self._is_strict(each[1]) and self._is_measured(*each[1])]
+        strict = [] if centred else strict
         others = [each for each in best.errors if each not in strict]
         return [*self._off_axis("axis", best, strict), *self._off_axis("axis.tail", best, others)]
 
@@ -132,6 +133,13 @@ class SymmetryReview:
 
     def _is_strict(self, devices: Sequence[PlacedDevice]) -> bool:
         return len(devices) > 1 and not self._switches(devices) and not _are_mixed(*devices)
+
+    def _is_measured(self, one: PlacedDevice, other: PlacedDevice) -> bool:
+        """Return whether two devices share a net or are on images: behind the mirrors of a stage the halves differ."""
+        ends = [
+            {net for end, net in p.device.terminals.items() if end != "b" or not p.device.is_mos} for p in (one, other)
+        ]
+        return bool(ends[0] & ends[1]) or any(self._are_images(a, b) for a in ends[0] for b in ends[1])
 
     def _off_axis(
         self, name: str, axis: Axis, errors: Sequence[tuple[float, tuple[PlacedDevice, ...]]]
