@@ -53,9 +53,8 @@ from layoutkit.draw.risers import (
 from layoutkit.draw.row import Row, bevelled, extended_drains, is_palindrome, plan_row, row_sizes
 from layoutkit.draw.row_metal import Metal, hull
 from layoutkit.draw.sketch import Area, Sketch
-from layoutkit.draw.strap_currents import wider_spread
 from layoutkit.draw.trunks import Trunks, heavy_nets, plan_trunks
-from layoutkit.draw.wires import RAIL_ROWS, Bulk, Loads, RowTwins, Side, WiredRow, level_name
+from layoutkit.draw.wires import RAIL_ROWS, Bulk, Loads, RowTwins, Side, WiredRow, level_name, wider_spread
 from layoutkit.errors import FarFromTapsError, GeometryError
 from layoutkit.layout.cells import fresh_cell
 

@@ -24,8 +24,7 @@ from layoutkit.errors import LayoutkitError, did_you_mean, sentences
 from layoutkit.explore.scoreboard import row
 from layoutkit.flow.build import FILES, build_layout
 from layoutkit.flow.design import LayoutRequest, read_circuit
-from layoutkit.flow.measured_matching import largest_offset
-from layoutkit.flow.summary import faults
+from layoutkit.flow.summary import faults, largest_offset
 from layoutkit.layout.files import make_folder, read_bytes, write_bytes, write_json
 from layoutkit.layout.workspace import Workspace
 from layoutkit.technology import load, names

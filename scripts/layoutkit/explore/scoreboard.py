@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import klayout.db as kdb
 
-from layoutkit.flow.measured_matching import largest_offset
+from layoutkit.flow.summary import largest_offset
 from layoutkit.layout.workspace import Workspace
 from layoutkit.templates import rendered
 

@@ -526,8 +526,8 @@ class _Job:
     def _metrics(self) -> dict[str, Any]:
         from layoutkit.extract.connectivity import labelled_gates
         from layoutkit.extract.strap_loss import strap_losses, straps_data
-        from layoutkit.flow.measured_matching import matching_data, modules_data
         from layoutkit.flow.placing import matched_pairs
+        from layoutkit.flow.summary import matching_data, modules_data
         from layoutkit.view.metrics import compute
 
         cell, placed, technology = self.cell, self.tried.placed.flat, self.technology

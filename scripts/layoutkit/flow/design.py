@@ -52,7 +52,7 @@ class LayoutRequest:
         width_per: Whether ``W`` is of a whole ``device`` or of one ``finger``; ``auto``: of one finger where no other
             reading fits the whole netlist, else of the device.
         dummies: Dummy fingers at each end of a matched row, and dummy bars at each end of a bank of resistors; ``auto``
-            for as many fingers as the figures of each group need (``flow.end_dummies``), and no bars.
+            for as many fingers as the figures of each group need (``flow.dummies``), and no bars.
         seed: Seed of the placement search.
         waived_layers: Layers that DRC need not judge and LVS need not read.
         black_boxes: Empty or undefined subcircuits whose instances are kept as black boxes: not drawn, not compared.

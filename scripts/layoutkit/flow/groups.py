@@ -33,7 +33,7 @@ from layoutkit.draw.mos import Transistor
 from layoutkit.draw.pattern import AUTO
 from layoutkit.errors import GeometryError, UnsupportedOperationError
 from layoutkit.flow.current_loads import device_currents
-from layoutkit.flow.tied_dummies import guarded, idle_devices
+from layoutkit.flow.dummies import SWITCHES, guarded, idle_devices
 from layoutkit.layout.cells import short_name
 from layoutkit.technology.device_kinds import PASSIVE_KINDS, plural_nouns
 from layoutkit.technology.finger_widths import one_finger_width, widest_finger
@@ -60,10 +60,6 @@ _FILLED = 0.75
 """Part of the height between two taps that fingers of a mirror and its cascodes may fill."""
 _OF_A_LATCH = frozenset({"cross_coupled_pair", "cascode_pair", "load_pair", "symmetric_pair"})
 """Types of pairs that recognition finds at a latch; without an input pair or a tail current they switch."""
-SWITCHES = (
-    "a latch between the supplies, a pair on a clock or in a clocked comparator switches fully and needs equal wires "
-    "rather than a common centroid"
-)
 CASCODES = "the mismatch of cascodes is divided by the gain of the devices below them, so that equal wires count more"
 
 

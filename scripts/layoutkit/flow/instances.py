@@ -10,7 +10,7 @@ from layoutkit.draw.module import Instance
 from layoutkit.flow.hierarchy import InstanceGroup
 from layoutkit.layout.cells import copy_content, fresh_cell
 from layoutkit.place import Block, Rectangle
-from layoutkit.place.clearance import Clearances
+from layoutkit.place.blocks import Clearances
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

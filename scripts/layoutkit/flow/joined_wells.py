@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import klayout.db as kdb
 
 from layoutkit.flow.instances import Well
-from layoutkit.place.clearance import Clearances
+from layoutkit.place.blocks import Clearances
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -20,7 +20,7 @@ from layoutkit.draw.ring import FULL_RING, RingStyle
 from layoutkit.errors import FarFromTapsError, GeometryError, listed
 from layoutkit.flow.current_loads import SHAPES, carrying_modules, device_currents
 from layoutkit.flow.deep_wells import KIND
-from layoutkit.flow.end_dummies import EndDummies, chosen_dummies
+from layoutkit.flow.dummies import EndDummies, chosen_dummies
 from layoutkit.flow.groups import PARALLEL, Group, size, transistors_of
 from layoutkit.flow.hierarchy import SUBCIRCUIT, InstanceGroup
 from layoutkit.flow.instances import array_modules, instance_module, renamed_module

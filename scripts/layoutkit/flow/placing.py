@@ -11,15 +11,14 @@ from typing import TYPE_CHECKING, Any
 import klayout.db as kdb
 
 from layoutkit.errors import LayoutkitError, listed
-from layoutkit.flow.antenna_lengths import hops_over_plates
-from layoutkit.flow.existing_metal import MetalInCell
+from layoutkit.flow.existing_metal import MetalInCell, is_resistive
 from layoutkit.flow.groups import Group
 from layoutkit.flow.hierarchy import InstanceGroup
 from layoutkit.flow.instances import Inside, Well, in_layout, inside_of, members_of, name_devices
 from layoutkit.flow.joined_wells import close_wells, join_covers, join_deep_wells, join_wells, room_for_wells
 from layoutkit.flow.kept_modules import chosen_shapes, compared_places, kept_modules, module_blocks
-from layoutkit.flow.landing_places import is_resistive
 from layoutkit.flow.modules import ModuleDrawings
+from layoutkit.flow.net_wishes import hops_over_plates
 from layoutkit.flow.overlays import Below, covers, critical_devices, lay_over, outline_area
 from layoutkit.flow.pair_loads import completed, with_pairs_apart
 from layoutkit.flow.passive_modules import PassiveGroup
@@ -38,7 +37,7 @@ from layoutkit.flow.symmetric_modules import (
     whole_arrangements,
 )
 from layoutkit.place import Placed, PlacementOptions, place_blocks
-from layoutkit.place.clearance import Clearances
+from layoutkit.place.blocks import Clearances
 from layoutkit.place.problem import between_ports
 from layoutkit.place.sliding import slide_into_line
 from layoutkit.route.negotiation import NOT_TRIED

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import klayout.db as kdb
 
-from layoutkit.route.fixed_metal import wide_parts
+from layoutkit.route.routing_stack import wide_parts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -9,8 +9,8 @@ import klayout.db as kdb
 
 from layoutkit.circuit.constraints import Outcome
 from layoutkit.circuit.roles import find_roles
-from layoutkit.flow.antenna_lengths import antenna_lengths
 from layoutkit.flow.current_loads import stated_currents
+from layoutkit.flow.net_wishes import antenna_lengths
 from layoutkit.flow.port_frame import RAIL_SIDES, PortNet, draw_frame, plan_frame, port_conductors
 from layoutkit.flow.routing_job import routing_conductors, track_pitch
 

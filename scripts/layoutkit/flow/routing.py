@@ -6,13 +6,18 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from layoutkit.errors import LayoutkitError
-from layoutkit.flow.antenna_lengths import antenna_lengths, hops_over_plates, with_antenna_wishes
 from layoutkit.flow.current_loads import stated_currents, terminal_draws
-from layoutkit.flow.existing_metal import MetalInCell, with_modules
+from layoutkit.flow.existing_metal import MetalInCell, SupplyFeeds, heavy_pieces, landed, with_modules
 from layoutkit.flow.keepouts import Obstacle, RoutingFrame, route_around, unequal_metal
-from layoutkit.flow.landing_places import SupplyFeeds, heavy_pieces, landed
 from layoutkit.flow.mirrored_nets import measured_mirrors
-from layoutkit.flow.net_wishes import equal_lengths, net_loads, with_wishes
+from layoutkit.flow.net_wishes import (
+    antenna_lengths,
+    equal_lengths,
+    hops_over_plates,
+    net_loads,
+    with_antenna_wishes,
+    with_wishes,
+)
 from layoutkit.flow.port_frame import draw_frame, erase_frame
 from layoutkit.flow.routing_job import (
     Endpoint,

@@ -96,7 +96,7 @@ class RoutingJob:
         labels: Names to write on metal of the layout.
         axis_x: Symmetry axis of mirrored nets; None for that of the first two that have one.
         frame: What ports and rails the wires end at, to be moved inwards after routing; None for none.
-        by_rings: Whether supplies may reach devices through a resistive conductor of rings; see ``landing_places``.
+        by_rings: Whether supplies may reach devices through a resistive conductor of rings; see ``existing_metal``.
         modules: Names of modules by cell and place of their instances, since equal modules may share a cell.
     """
 

@@ -10,9 +10,9 @@ A stage that runs again removes the entries of itself and of all later stages. T
 the earlier stages left; files that were changed by hand, another netlist and another technology are refused.
 
 The engine's data objects are written as JSON data and read back, so that a stage can continue from a file. A dataclass
-becomes ``{"is": "layoutkit.route.routes:Wire", ...fields}``. A tuple becomes a list. KLayout's layout, its
-cells and the technology are not written: they become references to those that the reader supplies. Reading creates
-nothing but dataclasses of this package, so that a file from someone else cannot run code.
+becomes ``{"is": "Wire", ...fields}``. A tuple becomes a list. KLayout's layout, its cells and the technology are not
+written: they become references to those that the reader supplies. Reading creates nothing but the dataclasses that
+``STORED`` lists, so that a file from someone else cannot run code.
 """
 
 from __future__ import annotations
@@ -49,7 +49,9 @@ if TYPE_CHECKING:
 
 STAGES = ("parse", "recognise", "place", "route", "currents", "export", "drc", "lvs", "metrics", "view")
 RECORD = "stages.json"
-FORMAT = 1
+FORMAT = 2
+"""Version of the files. In version 1 the names of dataclasses follow those of their modules."""
+READABLE = (1, FORMAT)
 NOT_STORED = ("technology", "workspace", "first_stage", "last_stage", "reviewed")
 OPTIONS = {
     "recognise": ("dummies", "constraints", "net_priorities", "deep_well_net", "substrate_nets", "flatten"),
@@ -64,7 +66,32 @@ FILES = ("netlist_path", "constraints")
 """Options that may name a file: they are stored with its folder, so that a build goes on from anywhere."""
 StageFault = tuple[str, str]
 """A stage that cannot be kept, and why."""
-PACKAGE = "layoutkit."
+STORED = {
+    "circuit.circuit": "Device",
+    "circuit.constraints": "Outcome",
+    "circuit.repeated": "Use",
+    "draw.deep_well": "DeepWellNets",
+    "draw.module": "DrawnDummy Gate Instance Keepout Module Pin",
+    "flow.dummies": "EndDummies",
+    "flow.groups": "Group Sizing",
+    "flow.hierarchy": "InstanceGroup",
+    "flow.instances": "FinishedCell Inside Well",
+    "flow.keepouts": "Obstacle UnequalMetal",
+    "flow.kept_modules": "KeptPlaces",
+    "flow.mirrored_nets": "MirroredNets",
+    "flow.modules": "Drawn",
+    "flow.overlays": "Overlay",
+    "flow.passive_modules": "PassiveGroup",
+    "flow.placing": "PlacedModules TriedPlacement",
+    "flow.port_frame": "Frame Port PortNet",
+    "flow.room": "PlacementTry Room",
+    "flow.routing_job": "Endpoint Routes RoutingJob WantedNet",
+    "place.blocks": "Island Placed Placement",
+    "route.net_flows": "Draw",
+    "route.routes": "Blocker Mirrored Patch RoutedNet RoutingResult SingleCut Via Wire",
+}
+"""The dataclasses that files may hold, by their module. A file has the name alone, so that a class may move."""
+MODULES = {name: f"layoutkit.{module}" for module, names in STORED.items() for name in names.split()}
 FOLDED = 100
 """Depth of objects within objects beyond which a file is refused."""
 
@@ -165,7 +192,7 @@ def read_record(workspace: Workspace, stage: str) -> StageRecord:
 
 
 def _record(data: Any) -> StageRecord:
-    if data["format"] != FORMAT:
+    if data["format"] not in READABLE:
         raise ValueError(f"format {data['format']!r}, expected {FORMAT}")
     entries = [
         StageEntry(str(e["name"]), dict(e["files"]), dict(e["report"]), tuple(map(str, e["warnings"])))
@@ -322,7 +349,7 @@ def to_data(value: Any, around: Surroundings) -> Any:
 
     Raises:
         TypeError: If an object in it cannot be stored: it refers to another layout or technology, or is of a type
-            that is neither a dataclass of this package nor one of Python's or KLayout's plain types.
+            that is neither in ``STORED`` nor one of Python's or KLayout's plain types.
     """
     if isinstance(value, RankedName):
         return {"is": "name", "at": [str(value), value.rank]}
@@ -344,9 +371,9 @@ def to_data(value: Any, around: Surroundings) -> Any:
     if isinstance(value, Mapping):
         return {"is": "map", "items": [[to_data(key, around), to_data(each, around)] for key, each in value.items()]}
     kind = type(value)
-    if dataclasses.is_dataclass(kind) and kind.__module__.startswith(PACKAGE):
+    if MODULES.get(kind.__qualname__) == kind.__module__:
         fields = {name: to_data(getattr(value, name), around) for name in _fields(kind)}
-        return {"is": f"{kind.__module__}:{kind.__qualname__}", **fields}
+        return {"is": kind.__qualname__, **fields}
     raise TypeError(f"{kind.__module__}.{kind.__qualname__} cannot be stored")
 
 
@@ -433,13 +460,12 @@ def _fields(kind: type[Any]) -> tuple[str, ...]:
 
 @cache
 def _kind(name: str) -> type[Any]:
-    """Return the dataclass called ``module:name``, which is one of this package."""
-    module, _, qualified = name.partition(":")
-    if module.startswith(PACKAGE):
-        kind = getattr(importlib.import_module(module), qualified)
-        if isinstance(kind, type) and dataclasses.is_dataclass(kind) and kind.__module__ == module:
-            return kind
-    raise ValueError(f"{name!r} is not a data object of this package")
+    """Return the dataclass that a file calls ``name``, or ``module:name`` in version 1."""
+    bare = name.rpartition(":")[2]
+    if bare not in MODULES:
+        raise ValueError(f"{name!r} is not a data object of this package")
+    kind: type[Any] = getattr(importlib.import_module(MODULES[bare]), bare)
+    return kind
 
 
 class Progress:

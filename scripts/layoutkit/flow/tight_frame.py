@@ -38,10 +38,9 @@ from layoutkit.flow.inward_moves import (
     touches_strap,
     without_links,
 )
-from layoutkit.route.fixed_metal import wide_parts
 from layoutkit.route.metal import cut_index, pads
 from layoutkit.route.routes import rect_of
-from layoutkit.route.routing_stack import make_stack
+from layoutkit.route.routing_stack import make_stack, wide_parts
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

@@ -26,7 +26,7 @@ from time import perf_counter, sleep
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.errors import LayoutkitError
-from layoutkit.flow.measured_matching import largest_offset
+from layoutkit.flow.summary import largest_offset
 from sturdy.child_process import end
 
 if TYPE_CHECKING:

@@ -17,15 +17,13 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations, product
 from typing import TYPE_CHECKING, NamedTuple
 
-from layoutkit.place.blocks import Island, Placed, Placement, Rectangle
-from layoutkit.place.clearance import SIDES, Clearances
+from layoutkit.place.blocks import SIDES, Clearances, Island, Placed, Placement, Rectangle
 from layoutkit.place.problem import wire_length_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from layoutkit.place.blocks import Block, RingRoom
-    from layoutkit.place.clearance import IntArray
+    from layoutkit.place.blocks import Block, IntArray, RingRoom
     from layoutkit.technology import Technology
 
 FACING = (("right", "left"), ("left", "right"), ("top", "bottom"), ("bottom", "top"))

@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from layoutkit.errors import GeometryError
-from layoutkit.place.blocks import Island, Placed, Placement, Rectangle
-from layoutkit.place.clearance import Clearances
+from layoutkit.place.blocks import Clearances, Island, Placed, Placement, Rectangle
 from layoutkit.place.packing import (
     C_APART,
     C_BOTTOM,

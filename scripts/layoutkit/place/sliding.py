@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from layoutkit.place.blocks import Placement, Rectangle
-from layoutkit.place.clearance import Clearances
+from layoutkit.place.blocks import Clearances, Placement, Rectangle
 from layoutkit.place.problem import wire_length_of
 
 if TYPE_CHECKING:

@@ -28,19 +28,18 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from layoutkit.route.board import Sheet
-from layoutkit.route.fixed_metal import fixed_metal
 from layoutkit.route.metal import Finisher, NetMetal, cut_index, pads, wire_rects
 from layoutkit.route.occupancy import too_close
 from layoutkit.route.routes import Patch, Via, Wire
-from layoutkit.route.routing_stack import make_stack
+from layoutkit.route.routing_stack import fixed_metal, make_stack
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     import klayout.db as kdb
 
-    from layoutkit.route.fixed_metal import Obstacle
     from layoutkit.route.routes import NetRequest, Point, Rect, RoutedNet, RoutingResult
+    from layoutkit.route.routing_stack import Obstacle
     from layoutkit.technology import Technology
 
 

@@ -6,10 +6,9 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from layoutkit.route.fixed_metal import attached_to_wide, wide_parts
 from layoutkit.route.occupancy import holds, overlaps, too_close, touches
 from layoutkit.route.routes import Gauge, Patch, Via, Wire
-from layoutkit.route.routing_stack import CutArray, dense_array
+from layoutkit.route.routing_stack import CutArray, attached_to_wide, dense_array, wide_parts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -10,23 +10,21 @@ from typing import TYPE_CHECKING
 
 from layoutkit.errors import GeometryError, sentences
 from layoutkit.route.board import Board, Hugging
-from layoutkit.route.fixed_metal import fixed_metal
 from layoutkit.route.metal import cut_index
 from layoutkit.route.mirroring import misfits
 from layoutkit.route.negotiation import NOT_TRIED, Negotiation
 from layoutkit.route.occupancy import Occupancy, Shape
 from layoutkit.route.routes import Mirrored, NetRequest, RouteOptions, RoutingResult
-from layoutkit.route.routing_stack import make_stack
+from layoutkit.route.routing_stack import fixed_metal, make_stack
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     import klayout.db as kdb
 
-    from layoutkit.route.fixed_metal import Obstacle
     from layoutkit.route.occupancy import FixedMetal
     from layoutkit.route.routes import Rect, RoutedNet
-    from layoutkit.route.routing_stack import Stack
+    from layoutkit.route.routing_stack import Obstacle, Stack
     from layoutkit.technology import Technology
 
 

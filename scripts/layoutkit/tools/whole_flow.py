@@ -14,11 +14,10 @@ from layoutkit.circuit.ranked_names import plain
 from layoutkit.circuit.replaced_devices import replaced_data
 from layoutkit.flow.build import build_layout
 from layoutkit.flow.design import LayoutRequest, make_design, read_circuit, technology_of
-from layoutkit.flow.measured_matching import modules_data
 from layoutkit.flow.modules import changed_fingers
 from layoutkit.flow.placing import PlacedModules, matched_pairs, placement_data, shape_warnings
 from layoutkit.flow.shared_cells import hierarchy_data, place_design, placed_design
-from layoutkit.flow.summary import constraints_data, faults, summary
+from layoutkit.flow.summary import constraints_data, faults, modules_data, summary
 from layoutkit.layout import files
 from layoutkit.layout.workspace import Saved, Workspace
 from layoutkit.tools.current_layout import box_um

@@ -21,7 +21,7 @@ from layoutkit.extract.extractor import extract
 from layoutkit.extract.matched_groups import MatchingReport, MeasuredGroup
 from layoutkit.extract.strap_loss import strap_losses
 from layoutkit.extract.surroundings import ChannelSurroundings, model_distances, surroundings
-from layoutkit.flow.measured_matching import lines
+from layoutkit.flow.summary import lines_of_groups
 from layoutkit.lvs.lvs_result import extracted_spice
 from layoutkit.technology import load
 from patience import WATCHDOG_S
@@ -161,7 +161,7 @@ def test_a_pair_whose_row_exchanges_the_devices_has_no_offset():
     (text,) = offset["unchecked"]  # a gradient over that distance is an offset that nobody models
     assert text.startswith(f"distance: not modelled: the centroids are {apart:g} um apart")
     assert report["distances_spread_percent"] == 0
-    (line,) = lines([report])
+    (line,) = lines_of_groups([report])
     left_out = f"not modelled: distance ({apart:.3g} um between centroids)"
     assert f"{STRAPS_MV:+.2f} mV from stress and strap; {left_out}" in line
     assert report["equal"]["areas"]
@@ -296,12 +296,12 @@ def test_a_line_promises_no_zero():
     pair = Row("ABBA").report()
     (offset,) = pair["predicted_offsets"]
     offset |= {"value": 3e-6, "unchecked": []}
-    assert lines([pair])[0].partition(";")[0] == "M1 M2: less than 0.01 mV from stress and strap"
+    assert lines_of_groups([pair])[0].partition(";")[0] == "M1 M2: less than 0.01 mV from stress and strap"
     offset |= {"unchecked": ["stress: not modelled: no coefficients"]}
     offset["contributions"]["stress"] |= {"counted": False, "values": []}
-    assert "less than 0.01 mV from strap; not modelled: stress" in lines([pair])[0]
+    assert "less than 0.01 mV from strap; not modelled: stress" in lines_of_groups([pair])[0]
     offset |= {"value": None}
-    assert "not predicted; not modelled: stress" in lines([pair])[0]
+    assert "not predicted; not modelled: stress" in lines_of_groups([pair])[0]
 
 
 def test_compute_metrics_measures_the_groups_it_is_asked_for(run_script, tmp_path):

@@ -7,9 +7,9 @@ import klayout.db as kdb
 import pytest
 
 from layoutkit.circuit import map_circuit, read_netlist
-from layoutkit.flow.antenna_lengths import antenna_lengths, hops_over_plates, with_antenna_wishes
 from layoutkit.flow.build import build_layout
 from layoutkit.flow.design import LayoutRequest
+from layoutkit.flow.net_wishes import antenna_lengths, hops_over_plates, with_antenna_wishes
 from layoutkit.flow.port_frame import PortNet, plan_frame
 from layoutkit.flow.routing_job import Endpoint, WantedNet
 from layoutkit.route import NetRequest, Terminal, route

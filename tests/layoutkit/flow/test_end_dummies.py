@@ -9,7 +9,7 @@ from layoutkit.draw.group import GroupSpec, group_plans
 from layoutkit.draw.module import DrawnDummy
 from layoutkit.flow.build import build_layout
 from layoutkit.flow.design import LayoutRequest, make_design, read_circuit
-from layoutkit.flow.end_dummies import LIMIT_MV, chosen_dummies
+from layoutkit.flow.dummies import LIMIT_MV, chosen_dummies
 from layoutkit.flow.groups import transistors_of
 from layoutkit.flow.modules import dummy_devices
 from layoutkit.technology import load

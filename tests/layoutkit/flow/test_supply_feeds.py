@@ -7,7 +7,7 @@ import klayout.db as kdb
 
 from layoutkit.circuit import read_netlist
 from layoutkit.extract.connectivity import Nets, wiring
-from layoutkit.flow.landing_places import is_resistive
+from layoutkit.flow.existing_metal import is_resistive
 from layoutkit.flow.routing import draw_job, find_routes
 from layoutkit.flow.routing_job import Endpoint, RoutingJob, WantedNet
 from layoutkit.parasitics.parasitic_extraction import extract_parasitics

@@ -23,7 +23,7 @@ from layoutkit.place import (
     packing,
     place_blocks,
 )
-from layoutkit.place.clearance import Clearances
+from layoutkit.place.blocks import Clearances
 from layoutkit.place.problem import make_problem, placement_of
 from layoutkit.technology import load
 

@@ -1,9 +1,10 @@
-"""How many dummies each end of the rows of a matched group gets: one at least where matching counts, more by figures.
+"""Dummies of transistors: how many the flow adds at the ends of rows, and where those of a netlist are drawn.
 
-Etching and stress are least exact at the end of a row, so input pairs, their loads, mirrors and what the constraints
-match get a dummy there (``AT_LEAST``); a cross-coupled pair on a supply is a latch, whose input pair decides. Those of
-the netlist that share the diffusion of the ends take their place. Each group is planned with this number, and with
-more until these figures hold:
+A matched group gets one dummy at each end of its rows at least where matching counts, more by figures. Etching and
+stress are least exact at the end of a row, so input pairs, their loads, mirrors and what the constraints match get one
+there (``AT_LEAST``); a cross-coupled pair on a supply is a latch, whose input pair decides. Those of the netlist that
+share the diffusion of the ends take their place. Each group is planned with this number, and with more until these
+figures hold:
 
     offset      what stress at the ends of the diffusion does to a pair or mirror by the coefficients of the technology,
                 at most ``LIMIT_MV`` or ``LIMIT_PERCENT``; where it states none, sa and sb equal within 2 %
@@ -13,24 +14,37 @@ more until these figures hold:
 Where no such number keeps them, fewer are tried too: dummies at one end only of each diffusion, as beside long gates,
 make the distances unequal. Transistors that switch fully, such as the latch of a level shifter or those on a clock,
 need no equal currents and get no dummies.
+
+A dummy of a netlist is a transistor that is off, with gate and one end on the net of its body. It goes to the ends of
+the rows of the matched group that it guards, in place of a dummy that the netlist lacks, if it has the flavour and body
+of the group and fingers of its width, or of a multiple of it, and its other end is on the net of the body too, or on
+one of the group's. Groups that are each other's mirror images get equal ones, and none gets more dummy fingers than it
+has fingers. Equal dummies that are left, and equal transistors that are capacitors between supplies, are one block of
+rows with shared diffusions.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import defaultdict
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
+from layoutkit.circuit.constraints import OF_PLACES
+from layoutkit.circuit.roles import find_roles
+from layoutkit.circuit.symmetry import decouples, is_tied, off_end
 from layoutkit.draw.group_plan import JUNCTIONS_ALIKE, STRESS_ALIKE
 from layoutkit.draw.mos import DUMMY_LENGTH_UM
 from layoutkit.extract.predicted_offset import MeasuredDevice, predicted_offset
-from layoutkit.flow.groups import SWITCHES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from layoutkit.circuit.circuit import Circuit, Device
+    from layoutkit.circuit.constraints import Constraints
     from layoutkit.draw.group_plan import GroupPlan
-    from layoutkit.flow.groups import Group
+    from layoutkit.flow.groups import Group, Sizing
     from layoutkit.technology import Technology
+
 
 LIMIT_MV = 0.1
 """Predicted offset of a pair from stress that no dummy has to lower. [mV]"""
@@ -46,6 +60,13 @@ AT_LEAST = {
     "matched_group": 1,
 }
 """Dummies at each end by the type of group, where its figures are no better with fewer; other types need none."""
+FEWEST = 4
+"""How many dummy fingers a group may have although it has fewer fingers itself: two at each end."""
+
+SWITCHES = (
+    "a latch between the supplies, a pair on a clock or in a clocked comparator switches fully and needs equal wires "
+    "rather than a common centroid"
+)
 
 
 @dataclass(frozen=True)
@@ -192,3 +213,79 @@ def _judged(technology: Technology, group: Group, plan: GroupPlan) -> _Judged:
         return _Judged(100 * figures.stress_spread, 100 * STRESS_ALIKE, "% of sa and sb", tuple(unequal))
     error = max(abs(value) for value in values)
     return _Judged(error, LIMIT_PERCENT if mirror else LIMIT_MV, offset["unit"], tuple(unequal))
+
+
+def idle_devices(circuit: Circuit, constraints: Constraints) -> tuple[Device, ...]:
+    """Return the transistors that only guard or decouple, without those that constraints match or place."""
+    named = constraints.devices_in("symmetry", "matching", *OF_PLACES)
+    roles = find_roles(circuit)
+    rails = {*roles.supplies.power, *roles.supplies.ground}
+    guards = {name for group in roles.groups for name in group.properties.get("dummies", ()) if name not in named}
+    return tuple(
+        device
+        for device in circuit.devices
+        if (device.id in guards and off_end(device))
+        or (device.is_mos and device.id not in named and (is_tied(device) or decouples(device, rails)))
+    )
+
+
+def guarded(
+    groups: Sequence[Group],
+    idle: Iterable[Device],
+    circuit: Circuit,
+    constraints: Constraints,
+    sized: Callable[[Device], Sizing],
+) -> tuple[list[Group], list[Device]]:
+    """Return the groups with the dummies that they get, and the devices of ``idle`` that are left.
+
+    Args:
+        groups: All groups of transistors.
+        idle: What ``idle_devices`` returned.
+        circuit: The whole circuit.
+        constraints: State which groups are mirror images.
+        sized: Returns the fingers of a device.
+    """
+    owner = {device.id: number for number, group in enumerate(groups) for device in group.devices}
+    image = {
+        name: other
+        for each in constraints.symmetry
+        for one, twin in each.pairs
+        for name, other in ((one, twin), (twin, one))
+    }
+    wards = {
+        name: group.devices for group in find_roles(circuit).groups for name in group.properties.get("dummies", ())
+    }
+    alike: dict[tuple[tuple[int, ...], int, int, str | None], list[Device]] = defaultdict(list)
+    left: list[Device] = []
+    for device in idle:
+        sizing, names = sized(device), wards.get(device.id, ())
+        near = {owner[name] for name in (*names, *(image.get(name, name) for name in names)) if name in owner}
+        places = tuple(sorted(number for number in near if _fits(device, sizing, groups[number])))
+        end = off_end(device)
+        if places and end is not None:
+            alike[places, sizing.finger_width * sizing.fingers, sizing.length, end].append(device)
+        else:
+            left.append(device)
+    found = list(groups)
+    for (places, width, *_), devices in alike.items():
+        share = len(devices) // len(places)
+        for number in places:
+            group = found[number]
+            unit, own = group.sizing[0].finger_width, sum(each.fingers for each in group.sizing)
+            taken = sum(sized(each).finger_width * sized(each).fingers for each in group.guards) // unit
+            free = (max(own, FEWEST) - taken) * unit // width
+            share = min(share, max(0, free))
+        for place, number in enumerate(places):
+            guards = (*found[number].guards, *devices[place * share : (place + 1) * share])
+            found[number] = replace(found[number], guards=guards)
+        left += devices[len(places) * share :]
+    return found, left
+
+
+def _fits(device: Device, sizing: Sizing, group: Group) -> bool:
+    """Return whether a dummy can be drawn in fingers as wide as those of a group, on its diffusion."""
+    first = group.devices[0]
+    own = (device.model, device.terminals["b"], device.in_deep_well)
+    same = own == (first.model, group.bulk_net, first.in_deep_well)
+    nets = {net for each in group.devices for net in each.terminals.values()}
+    return same and off_end(device) in nets and sizing.finger_width % group.sizing[0].finger_width == 0
