@@ -1,0 +1,202 @@
+"""Findings on supplies that lead to their devices through one thin wire, and on what shares such a wire."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, NamedTuple
+
+import klayout.db as kdb
+
+from layoutkit.review.dead_metal import Pieces
+from layoutkit.review.finding import Spot
+from layoutkit.review.floorplan import rails_of
+from layoutkit.review.ports_and_cuts import Extents
+from layoutkit.review.subject import box_around, longer_side, names_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from layoutkit.review.finding import Remark
+    from layoutkit.review.subject import PlacedDevice, Subject
+
+_MOST_CONTACTS = 3000  # supplies of more are meshes over power devices
+_ALIKE = 0.1  # widths that differ by at most this much are one wire [1]
+_STAYS = 0.5  # share of the devices behind a wire from which on its next piece is the same wire
+_SWITCHING = ("switching", "clocked")
+
+
+class Neck(NamedTuple):
+    """A wire that is the only way to some devices: conductor, box, width and length [dbu], and these devices."""
+
+    conductor: str
+    box: kdb.Box
+    width: int
+    length: int
+    devices: tuple[PlacedDevice, ...]
+
+    @property
+    def squares(self) -> float:
+        """Its length over its width."""
+        return self.length / self.width
+
+
+def supply_necks(subject: Subject) -> Iterator[Remark]:
+    """Yield the supplies that a thin wire alone leads to some devices, and those where what switches shares it."""
+    mirrored = {name for each in subject.roles.groups if each.type == "current_mirror" for name in each.devices}
+    for net in [net for net in subject.nets if net in subject.supplies]:
+        if subject.shapes(net, "contact").count() > _MOST_CONTACTS:
+            continue
+        ports = [point for _, point, _ in subject.labels.get(net, ())]
+        rails = [box for upright in (False, True) for _, box in rails_of(subject, net, upright=upright)]
+        rails = [rail for rail in rails if any(map(rail.contains, ports))]
+        found = [neck for neck in necks(subject, net) if not any(neck.box.inside(rail) for rail in rails)]
+        shared = {}
+        for neck in found:
+            loud = [placed for placed in neck.devices if _switches(subject, placed)]
+            quiet = [p for p in neck.devices if p not in loud and not mirrored.isdisjoint(p.names)]
+            if loud and quiet:
+                switch = f"which switch{'es' * (len(loud) == 1)}"
+                shared[neck] = f"; {names_of(loud)}, {switch}, and {names_of(quiet)} share it"
+        thin = [neck for neck in found if subject.limits["supply-drop.neck"].beyond(neck.squares)]
+        yield from _finding(subject, net, "supply-drop.neck", thin, shared)
+        yield from _finding(subject, net, "supply-drop.together", [each for each in shared if each not in thin], shared)
+
+
+def _switches(subject: Subject, placed: PlacedDevice) -> bool:
+    known = (subject.currents.devices.get(name) for name in placed.names)
+    return any(each is not None and each.how.startswith(_SWITCHING) for each in known)
+
+
+def _finding(subject: Subject, net: str, limit: str, found: Sequence[Neck], shared: Mapping[Neck, str]) -> list[Remark]:
+    several = [neck for neck in found if sum(len(placed.boxes) for placed in neck.devices) > 1]
+    beyond = [neck for neck in several if subject.limits[limit].beyond(neck.squares)]
+    if not beyond:
+        return []
+    whys = []
+    for neck in beyond:
+        channels = sum(len(placed.boxes) for placed in neck.devices)
+        width, length = subject.um(neck.width), subject.um(neck.length)
+        whys.append(
+            f"{net} leads to {names_of(neck.devices)} ({channels} channel{'s' * (channels > 1)}) by nothing but "
+            f"{length:.3g} um of {neck.conductor}, {width:.3g} um wide{shared.get(neck, '')}"
+        )
+    order = sorted(
+        zip(beyond, whys, strict=True), key=lambda each: (-each[0].squares, each[0].box.left, each[0].box.bottom)
+    )
+    (worst, why), *others = order
+    briefs = (f"{subject.um(n.length):.3g} um to {names_of(n.devices)}" for n, _ in others)
+    places = [Spot(neck.box, words, brief) for (neck, words), brief in zip(others, briefs, strict=True)]
+    devices = {placed.index: placed for neck in beyond for placed in neck.devices}
+    return subject.finding(
+        limit, worst.squares, why, where=worst.box, devices=list(devices.values()), nets=[net], places=places
+    )
+
+
+def necks(subject: Subject, net: str) -> list[Neck]:
+    """Return the wires of a net that all of the current of some devices has to pass on its way from the port.
+
+    They are the dominators of the contacts of these devices in the graph of rectangles: Cooper, Harvey and Kennedy, "A
+    simple, fast dominance algorithm", Rice University, 2001.
+    """
+    import networkx as nx
+
+    pieces, first = Pieces(subject, net, whole=False), subject.technology.conductors[0].name
+    ports = [(name, kdb.Box(point, point)) for name, point, _ in subject.labels.get(net, ())]
+    roots = {piece for name, place in ports for piece in pieces.at(name, place)}
+    fed: dict[int, list[PlacedDevice]] = {}
+    for (placed, terminal), feeds in subject.feeds(net).items():
+        if not subject.is_idle(placed) and terminal in placed.device.kind.ends:
+            points = (kdb.Box(p.x, p.y, p.x, p.y) for p in feeds.points if p.conductor == first)
+            for piece in {found for point in points for found in pieces.at(first, point)[:1]}:
+                fed.setdefault(piece, []).append(placed)
+    ways = nx.DiGraph((piece, link.other) for piece, links in pieces.links.items() for link in links)
+    ways.add_edges_from((-1, root) for root in roots)
+    if not roots or not fed:
+        return []
+    tree: dict[int, list[int]] = {}
+    for piece, above in nx.immediate_dominators(ways, -1).items():
+        if piece not in {above, -1}:
+            tree.setdefault(above, []).append(piece)
+    found = _Search(pieces, tree, fed, ports).found()
+    extents = {name: Extents(region) for name, region in subject.metal(net).items()}
+    return [_as_wide_as_drawn(neck, extents[neck.conductor]) for neck in found]
+
+
+def _as_wide_as_drawn(neck: Neck, extents: Extents) -> Neck:
+    """Return a neck with the width of all metal in its middle, where a jog divides a wire into rectangles beside."""
+    x, y = extents.at(neck.box.center())
+    return neck._replace(width=max(neck.width, y if neck.box.width() > neck.box.height() else x))
+
+
+class _Search:
+    """Walks the tree of dominators of one net."""
+
+    def __init__(
+        self, pieces: Pieces, tree: Mapping[int, Sequence[int]], fed: Mapping[int, Sequence[PlacedDevice]],
+        ports: Sequence[tuple[str, kdb.Box]],
+    ) -> None:  # fmt: skip
+        self.pieces, self.fed, self.ports = pieces, fed, ports
+        self.above: dict[int, int] = {}
+        self.order = [-1]
+        waiting = [*reversed(tree.get(-1, ()))]
+        while waiting:
+            self.order.append(piece := waiting.pop())
+            below = tree.get(piece, ())
+            self.above |= dict.fromkeys(below, piece)
+            waiting += reversed(below)
+        self.at = {piece: place for place, piece in enumerate(self.order)}
+        self.size = dict.fromkeys(self.order, 1)
+        self.own: dict[int, Counter[PlacedDevice]] = {piece: Counter(fed.get(piece, ())) for piece in self.order}
+        for piece in reversed(self.order):
+            if piece in self.above:
+                self.size[self.above[piece]] += self.size[piece]
+                self.own[self.above[piece]] += self.own[piece]
+        self.whole = Counter(placed for devices in fed.values() for placed in devices)
+
+    def found(self) -> list[Neck]:
+        """Return the necks, pieces of one wire in line as one."""
+        wires: dict[int, Neck] = {}
+        for piece in self.order[1:]:
+            neck = self._neck(piece)
+            above = self.above.get(piece)
+            while above is not None and above not in wires:
+                above = self.above.get(above)
+            before = wires.get(above) if above is not None else None
+            if neck is not None and before is not None and _goes_on(before, neck):
+                longer = before._replace(box=before.box + neck.box, length=before.length + neck.length)
+                for key in [key for key, wire in wires.items() if wire is before]:
+                    wires[key] = longer
+                wires[piece] = longer
+            elif neck is not None:
+                wires[piece] = neck
+        return list({id(wire): wire for wire in wires.values()}.values())
+
+    def _neck(self, piece: int) -> Neck | None:
+        """Return the part of a rectangle between where the current enters it and where it leaves it."""
+        devices = [placed for placed, count in self.own[piece].items() if count == self.whole[placed]]
+        inside = range(self.at[piece], self.at[piece] + self.size[piece])
+        (name, outline), links = self.pieces.pieces[piece], self.pieces.links[piece]
+        box = outline.bbox()
+        enters = [link.where for link in links if self.at.get(link.other) not in inside]
+        enters += [place for conductor, place in self.ports if conductor == name and place.inside(box)]
+        leaves = [link.where for link in links if self.at.get(link.other) in inside and self.own[link.other]]
+        one, other = box_around(enters), box_around(leaves)
+        if not devices or one.empty() or other.empty():
+            return None
+        x = max(one.left - other.right, other.left - one.right, 0)
+        y = max(one.bottom - other.top, other.bottom - one.top, 0)
+        length, width = (x, box.height()) if x >= y else (y, box.width())
+        if not length:
+            return None
+        between = kdb.Box(min(one.right, other.right), box.bottom, max(one.left, other.left), box.top)
+        if y > x:
+            between = kdb.Box(box.left, min(one.top, other.top), box.right, max(one.bottom, other.bottom))
+        return Neck(name, between, width, length, tuple(sorted(devices, key=lambda placed: placed.index)))
+
+
+def _goes_on(before: Neck, neck: Neck) -> bool:
+    """Return whether a neck is the next piece of a wire, which still leads to most of its devices."""
+    most = len(neck.devices) >= _STAYS * len(before.devices)
+    alike = abs(neck.width - before.width) <= _ALIKE * before.width
+    in_line = longer_side(before.box + neck.box) >= before.length + neck.length
+    return most and alike and in_line and before.conductor == neck.conductor

@@ -1,0 +1,75 @@
+"""What the review says of the ways of supplies to their devices, on planted layouts."""
+
+import pytest
+from planted_layout import WIRE, Planted, both, limit, severities
+
+NECK = "by nothing but"
+
+
+def fed(squares, width=WIRE, twice=False):
+    """Return a current source whose ground comes from the track by one wire of so many squares, or by two of them."""
+    planted = Planted()
+    planted.mos("M1", "nmos", -1.6, 0, 4, 1, "vss in out vss", fingers=2)
+    planted.comb("out", 8)
+    planted.comb("in", 6.5)
+    track = 3.7 - 0.26 - squares * width  # between the edges of the cuts
+    planted.comb("vss", track)
+    for step in range(round((width - WIRE) / 0.02)):  # wider on one side, in steps as those of a jog
+        planted.box("Metal2", 0.3, track - 0.1, 0.3 + WIRE / 2 + 0.02 * (step + 1), 3.7 + 0.1, "vss")
+    if twice:
+        planted.box("Metal1", 0.2, 3.5, 0.4, 3.9, "vss")
+        planted.box("Metal1", -1, 3.6, 0.4, 3.8, "vss")
+        planted.ends["vss"] = [(-0.9, 3.7)]
+        planted.comb("vss", track, left=-2, right=0, port=False)
+    return planted
+
+
+@both("supply-drop.neck", "should")
+def test_a_supply_through_one_long_thin_wire(figure, expected):
+    review = fed(figure).review()
+    assert severities(review, "supply-drop", NECK) == expected
+    found = [each for each in review.findings if NECK in each.why]
+    assert all(each.measured == pytest.approx(figure, rel=1e-3) and each.devices == ("M1",) for each in found)
+
+
+def test_a_wire_of_the_same_length_is_no_neck_if_it_is_wide_or_has_another_beside_it():
+    squares = 1.5 * limit("supply-drop.neck", "should")
+    assert severities(fed(squares).review(), "supply-drop", NECK) == {"should"}
+    assert not severities(fed(squares, twice=True).review(), "supply-drop", NECK)
+    assert not severities(fed(squares / 2, width=2 * WIRE).review(), "supply-drop", NECK)
+
+
+def shared(squares, apart=False):
+    """Return a mirror and an inverter whose ground comes from the track by one wire of so many squares."""
+    planted = Planted()
+    for name, x, nets in (("M1", 0, "ref ref vss vss"), ("M2", 5, "out ref vss vss"), ("M3", 10, "y a vss vss")):
+        planted.mos(name, "nmos", x, 0, 4, 1, nets)
+    planted.mos("M4", "pmos", 10, 20, 4, 1, "y a vdd vdd")
+    for net, track in (("ref", 8), ("out", 9), ("y", 12), ("a", 13), ("vdd", 30)):
+        planted.comb(net, track)
+    planted.ends["vss"], foot = [], planted.ends["vss"]
+    for x, y in foot if not apart else [place for place in foot if place[0] < 9]:
+        planted.column("vss", x, y, -5)
+    planted.box("Metal3", min(x for x, _ in foot) - 0.2, -5.14, 10.5 if not apart else 5.5, -4.86, "vss")
+    planted.square("Via2", 7 if not apart else 2, -5, 0.26)
+    end = -5.26 - squares * WIRE
+    middle = 7 if not apart else 2
+    planted.box("Metal2", middle - WIRE / 2, end - 0.14, middle + WIRE / 2, -4.86, "vss")
+    planted.ends["vss"] = [(10.3, 3.7)] if apart else []
+    for x, y in planted.ends["vss"]:
+        planted.column("vss", x, y, end)
+    planted.square("Via2", middle, end, 0.26)
+    planted.box("Metal3", -2, end - 1, 12, end + 1, "vss")
+    planted.label("vss", "Metal3", -1.8, end)
+    return planted
+
+
+@both("supply-drop.together", "should")
+def test_what_switches_and_a_mirror_share_a_thin_wire(figure, expected):
+    assert severities(shared(figure).review(), "supply-drop", "share it") == expected
+
+
+def test_a_wire_of_its_own_to_what_switches_is_shared_by_nobody():
+    squares = 2 * limit("supply-drop.together", "should")
+    assert severities(shared(squares).review(), "supply-drop", "share it") == {"should"}
+    assert not severities(shared(squares, apart=True).review(), "supply-drop", "share it")
