@@ -312,9 +312,9 @@ def forked_tools():
     """Fork the programs of tools instead of starting them, for tests of what tools do."""
     from skillpack.execution import tool_process
 
-    started, python = tool_process._program, str(programs() / "python-of-tools")
+    started, python = tool_process.program_of, str(programs() / "python-of-tools")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tool_process, "_program", lambda *given, **warm: [python, *started(*given, **warm)[1:]])
+        patch.setattr(tool_process, "program_of", lambda *given, **warm: [python, *started(*given, **warm)[1:]])
         yield
 
 

@@ -227,7 +227,7 @@ def kill_marked(mark: str) -> None:
     wanted = mark.encode()
     blank_scans = 0
     for _ in range(10):
-        environments = {int(entry.name): _environment(entry) for entry in Path("/proc").glob("[0-9]*")}
+        environments = {int(entry.name): environment_of(entry) for entry in Path("/proc").glob("[0-9]*")}
         found = [pid for pid, environment in environments.items() if wanted in environment]
         for pid in found:
             with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -239,7 +239,7 @@ def kill_marked(mark: str) -> None:
         time.sleep(0.01)
 
 
-def _environment(process: Path) -> bytes:
+def environment_of(process: Path) -> bytes:
     """Return the environment a process was started with, or nothing when it cannot be read (yet)."""
     try:
         return (process / "environ").read_bytes()

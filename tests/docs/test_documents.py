@@ -16,7 +16,7 @@ import pytest
 from forked import programs, run_program
 from patience import WATCHDOG_S
 from skillpack import find_tools, load_skill, validate
-from skillpack.copies.skill_copy import _own_files
+from skillpack.copies.skill_copy import own_files
 from skillpack.hosts.mcp.skill_files import served_files
 from skillpack.hosts.served_schemas import served_names
 from skillscript.envelope import EXIT_BAD_INPUT, EXIT_CODES
@@ -157,7 +157,7 @@ def test_the_commands_of_a_skill_run_as_printed_in_a_copy_of_its_folder(skill, c
         if done.stdout.startswith("{"):
             assert json.loads(done.stdout)["ok"] or "violat" in done.stdout, f"{line}\n{done.stdout}"
     assert {file.path for file in served_files(load_skill(home / "SKILL.md"))} <= shipped
-    assert set(_own_files(home)[0]) <= shipped
+    assert set(own_files(home)[0]) <= shipped
     assert validate(home, ["all"]).findings == ()
 
 

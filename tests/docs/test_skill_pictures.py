@@ -10,7 +10,7 @@ from layoutkit.technology import load
 from layoutkit.view.render import CHARACTER_WIDTH
 from skill_pictures import DIGEST, PICTURES, SKILLS, TECHNOLOGY, answer_of, digest_of, drawing_of, picture_of
 from skillpack import load_skill
-from skillpack.copies.skill_copy import _own_files
+from skillpack.copies.skill_copy import own_files
 from skillpack.hosts.mcp.skill_files import served_files
 
 EMBEDDED = re.compile(r"^!\[([^\]\n]+)\]\((\S+)\)$", re.MULTILINE)
@@ -69,7 +69,7 @@ def test_every_picture_is_made_by_the_program_and_explained_once_in_its_manual()
 @pytest.mark.parametrize("skill", sorted({name.partition("/")[0] for name in PICTURES}))
 def test_a_copy_of_a_skill_has_its_pictures_and_a_host_serves_them(skill):
     pictures = {file.partition("/")[2] for file in PICTURES if file.startswith(f"{skill}/")}
-    assert pictures <= set(_own_files(SKILLS / skill)[0])
+    assert pictures <= set(own_files(SKILLS / skill)[0])
     assert pictures <= {file.path for file in served_files(load_skill(SKILLS / skill / "SKILL.md"))}
 
 

@@ -64,7 +64,7 @@ async def test_a_design_is_remembered_under_the_specified_names_and_in_its_answe
             assert set(answer) == {"success", "error", "code"}
             assert (answer["success"], answer["code"]) == (False, code)
     assert (tmp_path / ".chipforge" / "kg").is_dir()
-    assert pack._pool.live == 1  # not one for each tool
+    assert pack.pool.live == 1  # not one for each tool
 
 
 async def test_another_server_sees_what_one_has_written(served, tools_of_the_trade):

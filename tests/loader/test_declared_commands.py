@@ -12,7 +12,7 @@ import pytest
 
 from forked import skillpack as forked_skillpack
 from skillpack import Runner
-from skillpack.commands._declared import _Meanwhile, _tell, declared_commands
+from skillpack.commands._declared import Meanwhile, declared_commands, print_results
 
 DECLARATION = """
     tools:
@@ -113,7 +113,7 @@ def test_open_opens_a_page_of_this_machine_only(monkeypatch, shown, launched):
     monkeypatch.setattr("click.launch", opened.append)
     tool = SimpleNamespace(id="tea.make_tea")
     result = SimpleNamespace(data={"url": shown}, error=None, exit_code=0)
-    _tell({"tea.make_tea": result}, [(tool, {"shows": "url"})], {}, opened=True)
+    print_results({"tea.make_tea": result}, [(tool, {"shows": "url"})], {}, opened=True)
     assert opened == launched
 
 
@@ -232,7 +232,7 @@ def test_a_command_whose_summary_says_nothing_prints_the_plain_fields_of_the_ans
 def test_on_a_terminal_the_last_line_is_shown_with_a_bar_until_an_empty_line(capfdbinary, monkeypatch):
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
     monkeypatch.setenv("TERM", "xterm")
-    meanwhile = _Meanwhile(4)
+    meanwhile = Meanwhile(4)
     for chunk in (b"fill ", b"the pot\nboil\n", b"\nclean\nsigned\n"):
         meanwhile.feed(chunk)
     meanwhile.clear()

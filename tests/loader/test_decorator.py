@@ -15,7 +15,7 @@ import pytest
 from pydantic import BaseModel, Field
 from typing_extensions import NotRequired, Required
 
-from skillpack import global_registry, skill
+from skillpack import SkillRegistry, skill
 from skillpack.exceptions import RegistryError
 from skillpack.execution.in_process import call
 from skillpack.registry.schema_check import schema_problems
@@ -298,17 +298,16 @@ def test_an_annotation_that_cannot_be_resolved_is_reported():
 
 
 @pytest.fixture
-def register():
-    """Decorate a function; forget it afterwards."""
-    before = {name: dict(versions) for name, versions in global_registry._skills.items()}
+def register(monkeypatch):
+    """Decorate a function in a registry that no other test has."""
+    registry = SkillRegistry()
+    monkeypatch.setattr("skillpack.registry.skill_registry.global_registry", registry)
 
     def decorate(function, **options):
         assert skill(name="test.f", **options)(function) is function
-        return global_registry.get_skill("test.f")
+        return registry.get_skill("test.f")
 
-    yield decorate
-    global_registry._skills.clear()
-    global_registry._skills.update(before)
+    return decorate
 
 
 def test_a_decorated_function_is_registered_as_it_says(register):

@@ -586,7 +586,7 @@ def forget():
     """Forget which distributions are installed."""
     from skillpack.copies import packages
 
-    for remembered in (packages.distribution, packages.required_by, packages._owners):
+    for remembered in (packages.distribution, packages.required_by, packages.providers):
         remembered.cache_clear()
     for remembered in (packages.packages_of, packages.own_distribution):
         remembered.cache_clear()

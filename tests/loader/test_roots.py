@@ -8,7 +8,7 @@ import pytest
 from skillpack import default_roots
 from skillpack.copies.installation import USER, host_folders
 from skillpack.exceptions import RootError
-from skillpack.hosts.http.api import _own_folders
+from skillpack.hosts.http.api import own_folders
 from skillpack.skills.catalog import PATH_VARIABLE, bundled_root, host_roots, project_roots
 
 
@@ -84,6 +84,6 @@ def test_a_user_without_a_home_folder_has_no_skills_in_it(monkeypatch):
     monkeypatch.delenv("HOME")
     monkeypatch.setattr("pwd.getpwuid", {}.__getitem__)
     assert default_roots(("@user", "@pack")) == (bundled_root(),)
-    assert "~" not in _own_folders.__wrapped__()
+    assert "~" not in own_folders.__wrapped__()
     with pytest.raises(RootError, match="set HOME"):
         host_folders(("claude",), (USER,))

@@ -248,7 +248,7 @@ def test_a_daemon_that_holds_no_pipe_does_not_outlive_the_call(run, tmp_path):
 
 def test_a_child_that_is_just_starting_its_program_is_found(monkeypatch):
     child = subprocess.Popen(["sleep", "600"], env=marked(os.environ, "just-started"), start_new_session=True)
-    tell, asked = bounded_run._environment, []
+    tell, asked = bounded_run.environment_of, []
 
     def blank_at_first(place):
         if place.name == str(child.pid) and not asked:
@@ -256,7 +256,7 @@ def test_a_child_that_is_just_starting_its_program_is_found(monkeypatch):
             return b""
         return tell(place)
 
-    monkeypatch.setattr(bounded_run, "_environment", blank_at_first)
+    monkeypatch.setattr(bounded_run, "environment_of", blank_at_first)
     bounded_run.kill_marked("just-started")
     assert child.wait(WATCHDOG_S) == -signal.SIGKILL
 

@@ -212,7 +212,7 @@ def test_a_call_cancelled_before_it_began_starts_nothing(runner):
     cancellation = Cancellation()
     cancellation.cancel()
     assert ask(runner, "pid", cancellation=cancellation).result.error.details == {"cancelled": True}
-    assert runner._pool.live == 0
+    assert runner.pool.live == 0
 
 
 def test_calls_from_many_threads_run_side_by_side_and_get_their_own_answers(make_runner):
@@ -222,7 +222,7 @@ def test_calls_from_many_threads_run_side_by_side_and_get_their_own_answers(make
     assert len(set(processes)) == 4
     echoes = in_threads(*(lambda count=count: total(runner, "echo", count) for count in range(20)))
     assert echoes == list(range(20))
-    assert runner._pool.live <= 4
+    assert runner.pool.live <= 4
 
 
 def test_a_full_pool_makes_callers_wait_but_not_beyond_their_time(make_runner):
@@ -268,7 +268,7 @@ def test_an_idle_process_ends_and_a_worn_out_one_is_replaced(make_runner):
     runner = make_runner(idle_seconds=0.3)
     process = total(runner, "pid")
     assert gone(process)
-    assert runner._pool.live == 0
+    assert runner.pool.live == 0
     worn = make_runner(max_calls=2)
     assert len({total(worn, "pid") for _ in range(4)}) == 2
 

@@ -10,8 +10,7 @@ import pytest
 
 from layoutkit.errors import FileError
 from layoutkit.simulate.post_layout import offsets_apart
-from layoutkit.tools.post_layout_requests import _groups as measured_groups
-from layoutkit.tools.post_layout_requests import compare
+from layoutkit.tools.post_layout_requests import compare, measured_groups
 from pack_tools import pack_tools
 from skillpack.execution.tool_process import tool_environment
 

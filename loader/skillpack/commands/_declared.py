@@ -126,7 +126,7 @@ def _run(tool: ToolDeclaration, declared: Declared, tools: Tools, words: Words) 
         answers = {name: result.to_dict() for name, result in results.items()}
         print_json(answers if len(steps) > 1 else answers[tool.id])
     else:
-        _tell(results, steps, left_out, opened="--open" in words)
+        print_results(results, steps, left_out, opened="--open" in words)
     return max(result.exit_code for result in results.values())
 
 
@@ -182,7 +182,7 @@ def _call(tool: ToolDeclaration, params: Mapping[str, Any], context: Any, tools:
     """Return what a tool answers, and show meanwhile what it says."""
     from skillpack.execution.runner import Runner
 
-    meanwhile = _Meanwhile(steps)
+    meanwhile = Meanwhile(steps)
     try:
         with Runner(tools, timeout=LONGEST_S, warm=False) as runner:
             return runner.run(tool.id, params, context=context, on_stderr=meanwhile.feed).result
@@ -190,7 +190,7 @@ def _call(tool: ToolDeclaration, params: Mapping[str, Any], context: Any, tools:
         meanwhile.clear()
 
 
-class _Meanwhile:
+class Meanwhile:
     """Shows what a tool says while it runs.
 
     Args:
@@ -231,7 +231,7 @@ class _Meanwhile:
         pass_on(f"\r\x1b[K{(bar + text)[:width]}".encode())
 
 
-def _tell(
+def print_results(
     results: Mapping[str, SkillResult],
     steps: list[tuple[ToolDeclaration, Declared]],
     left_out: Mapping[str, str],

@@ -95,7 +95,8 @@ def everything_required(name: str) -> set[str]:
 
 
 @cache
-def _owners() -> dict[str, tuple[str, ...]]:
+def providers() -> dict[str, tuple[str, ...]]:
+    """Return the installed distributions by the top-level modules that they provide."""
     return {
         module: tuple(sorted({canonicalize_name(name) for name in names}))
         for module, names in metadata.packages_distributions().items()
@@ -104,7 +105,7 @@ def _owners() -> dict[str, tuple[str, ...]]:
 
 def owners_of(module: str) -> tuple[str, ...]:
     """Return the installed distributions that provide a top-level module; if there is none, its name as a guess."""
-    return _owners().get(module) or (canonicalize_name(module),)
+    return providers().get(module) or (canonicalize_name(module),)
 
 
 # Modules of the standard library of other supported Pythons than the one that runs this.

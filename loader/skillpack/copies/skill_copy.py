@@ -67,7 +67,7 @@ def copy_of(skill: Skill) -> SkillCopy:
     problem = name_problem(skill.name)
     faults = [problem] if problem else []
     faults += [f"{fault.tool}: {fault.reason}" if fault.tool else fault.reason for fault in tool_faults]
-    files, file_faults = _own_files(home)
+    files, file_faults = own_files(home)
     earlier = manifest_in(files.get(MANIFEST))
     if MANIFEST in files and earlier is None:
         faults.append(f"has a file {MANIFEST}, but in a copy that is the list of its files; rename the file")
@@ -96,7 +96,7 @@ def manifest_in(content: bytes | None) -> dict[str, Any] | None:
     return found if isinstance(found, dict) and found.get("format") == MANIFEST_FORMAT else None
 
 
-def _own_files(home: Path) -> tuple[dict[str, bytes], list[str]]:
+def own_files(home: Path) -> tuple[dict[str, bytes], list[str]]:
     """Return the contents of a skill's files by path, and why some cannot be copied.
 
     Hidden files, bytecode and what editors leave are no part of a skill.

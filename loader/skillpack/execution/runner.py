@@ -195,7 +195,7 @@ class Runner:
         self.timeout = timeout
         self.log = log
         self.limits = limits or CallLimits()
-        self._pool = (pool or WorkerPool()) if warm else None
+        self.pool = (pool or WorkerPool()) if warm else None
 
     def __enter__(self) -> Runner:  # noqa: PYI034 - typing.Self needs Python 3.11
         """Return the runner itself."""
@@ -207,8 +207,8 @@ class Runner:
 
     def close(self) -> None:
         """End the warm processes: the idle ones now, the others after their calls."""
-        if self._pool is not None:
-            self._pool.close()
+        if self.pool is not None:
+            self.pool.close()
 
     def run(
         self,
@@ -289,8 +289,8 @@ class Runner:
         if request.cancellation.cancelled:
             raise _cancelled(tool.id)
         try:
-            if self._pool is not None and can_be_warm(tool):
-                return call_warm(tool, request, self._pool)
+            if self.pool is not None and can_be_warm(tool):
+                return call_warm(tool, request, self.pool)
             return call_cold(tool, request)
         except PoolClosedError as error:
             raise SkillError(ErrorCode.UNSUPPORTED_OPERATION, str(error)) from error

@@ -103,7 +103,7 @@ def call_cold(tool: ToolDeclaration, request: ToolRequest) -> Answer:
         OSError: If it cannot be started.
     """
     text = json.dumps(request.params, ensure_ascii=False).encode("utf-8", "backslashreplace")
-    command = [*_program(tool), "--params", "-"]
+    command = [*program_of(tool), "--params", "-"]
     with _context_argument(request.context) as arguments:
         outcome = run_bounded(
             [*command, *arguments],
@@ -141,7 +141,7 @@ def call_warm(tool: ToolDeclaration, request: ToolRequest, pool: WorkerPool) -> 
     kind = (program, state_of(program), _folder(), tuple(sorted(environment.items())))  # of interchangeable workers
 
     def start() -> WarmWorker:
-        return WarmWorker([*_program(tool, warm=True), "--serve"], environment)
+        return WarmWorker([*program_of(tool, warm=True), "--serve"], environment)
 
     while True:
         worker = pool.acquire(kind, start, request.deadline, request.cancellation)
@@ -158,7 +158,7 @@ def call_warm(tool: ToolDeclaration, request: ToolRequest, pool: WorkerPool) -> 
             return Answer(outcome, warm=True)
 
 
-def _program(tool: ToolDeclaration, *, warm: bool = False) -> list[str]:
+def program_of(tool: ToolDeclaration, *, warm: bool = False) -> list[str]:
     """Return the command that starts the tool's program, or its worker's."""
     if tool.is_handler:
         return [sys.executable, _HANDLER_PROGRAM, tool.script, tool.id]

@@ -102,7 +102,7 @@ class Pack:
         self.toolsets = tuple(toolsets)
         self._loader: SkillLoader | None = None
         self._known_tools = KnownTools()
-        self._pool = WorkerPool(max_workers=max_workers, idle_seconds=IDLE_SECONDS)
+        self.pool = WorkerPool(max_workers=max_workers, idle_seconds=IDLE_SECONDS)
         self._lock = threading.Lock()
         self._view: View | None = None
         self._seen = 0.0
@@ -118,7 +118,7 @@ class Pack:
     @property
     def max_workers(self) -> int:
         """Most tool processes at one time."""
-        return self._pool.max_workers
+        return self.pool.max_workers
 
     def view(self) -> View:
         """Return the current view, at most ``FRESH_SECONDS`` old. It reads files: call it from a thread."""
@@ -129,7 +129,7 @@ class Pack:
                 else:
                     self._loader.reload()
                 tools = self._known_tools.find(self._loader.declaring)
-                runner = Runner(tools, timeout=self.timeout, pool=self._pool, limits=self.limits)
+                runner = Runner(tools, timeout=self.timeout, pool=self.pool, limits=self.limits)
                 self._view = View(self._loader, tools, runner, self.toolsets)
                 self._seen = time.monotonic()
             return self._view
@@ -153,7 +153,7 @@ class Pack:
 
     def close(self) -> None:
         """End the tools' processes: idle ones now, busy ones after their calls."""
-        self._pool.close()
+        self.pool.close()
 
 
 def pack_version() -> str:

@@ -31,7 +31,7 @@ _MOST_UNITS = 2048
 _MOST_TRIED = 60_000  # triples of one array; more take long and find nothing better
 _MOST_CHOICES = 300  # triples of one array that are put to use
 _EXCHANGES = 200  # rounds that improve the spread
-_FEW_PAIRS = 48  # opposite pairs, up to which plain numbers are as quick as arrays
+FEW_PAIRS = 48  # opposite pairs, up to which plain numbers are as quick as arrays
 _WIDEST = 4.0  # largest aspect
 
 
@@ -238,7 +238,7 @@ def _best_exchange(
         moments: Of each device.
         mean: Of all places.
     """
-    if len(values) <= _FEW_PAIRS:  # also in KLayout's window, whose Python may have no numpy
+    if len(values) <= FEW_PAIRS:  # also in KLayout's window, whose Python may have no numpy
 
         def off(device: str, its: Sequence[float]) -> float:
             x, y, xy = (value / counts[device] - goal for value, goal in zip(its, mean, strict=True))
@@ -256,9 +256,7 @@ def _best_exchange(
     try:
         import numpy as np
     except ImportError as error:
-        raise GeometryError(
-            f"arrays of more than {2 * _FEW_PAIRS} units need numpy, which Python lacks here"
-        ) from error
+        raise GeometryError(f"arrays of more than {2 * FEW_PAIRS} units need numpy, which Python lacks here") from error
 
     devices = list(counts)
     at, of = np.array([devices.index(device) for device in owners]), np.array(values)

@@ -71,7 +71,7 @@ BulkRails = Literal["bottom", "both"]
 
 _WIDER_ROUNDS = 3
 """How often gates are moved apart so that straps carry their currents. Rails and straps change each time."""
-_HIGHER_ROUNDS = 3
+HIGHER_ROUNDS = 3
 """How often rails are made higher to hold the cuts below the straps of their trunks."""
 WIDER_FOR_TWINS = 0.03
 """Part of the rows' width by which mirrored pins may widen a module; without them, wires start at the rails."""
@@ -176,7 +176,7 @@ class _Drawing:
         self.riser_loads = {net: ma for net, ma in carried.items() if net not in self.trunk_nets}
         usual = dict.fromkeys(self.trunk_nets, 1)
         self._plan(usual)
-        for _ in range(_HIGHER_ROUNDS):
+        for _ in range(HIGHER_ROUNDS):
             rows = self._rows_below_straps()
             if rows == self.loads.trunks:
                 break

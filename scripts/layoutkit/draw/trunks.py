@@ -136,11 +136,11 @@ def plan_trunks(metal: Metal, currents: Mapping[str, float], room: Area, rails: 
     at = room.left + (width - _total(metal, order, widths)) // (2 * metal.grid) * metal.grid
     for number in order:
         straps.append(Strap(names[number], room._replace(left=at, right=at + widths[number])))
-        at += widths[number] + _space(metal)
+        at += widths[number] + strap_space(metal)
     return Trunks(tuple(straps), bars, lack)
 
 
-def _space(metal: Metal) -> int:
+def strap_space(metal: Metal) -> int:
     """Return the distance of straps. [dbu]"""
     return metal.even(metal.space(metal.riser, metal.tech.to_dbu(metal.widest(metal.riser))))
 
@@ -208,7 +208,7 @@ def _strap_widths(metal: Metal, needs: Sequence[float], width: int) -> tuple[lis
         order = [0, *[number for _ in range(units) for number in (*inner, 0)]]
         counts = [order.count(number) for number in range(len(needs))]
         totals = [max(need, count * least) for need, count in zip(needs, counts, strict=True)]
-        free = width - (len(order) - 1) * _space(metal)
+        free = width - (len(order) - 1) * strap_space(metal)
         fill = max(1.0, free / sum(totals))
         widths = [
             max(least, int(total * fill / count) // step * step)
@@ -222,4 +222,4 @@ def _strap_widths(metal: Metal, needs: Sequence[float], width: int) -> tuple[lis
 
 def _total(metal: Metal, order: Sequence[int], widths: Sequence[int]) -> int:
     """Return the width of all straps with the spaces between them. [dbu]"""
-    return sum(widths[number] for number in order) + (len(order) - 1) * _space(metal)
+    return sum(widths[number] for number in order) + (len(order) - 1) * strap_space(metal)

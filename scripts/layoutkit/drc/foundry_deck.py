@@ -81,7 +81,7 @@ class FoundryDeck:
 
 
 @dataclass(frozen=True)
-class _Outcome:
+class DeckRun:
     """How the application ended, the report it left, and the last of what it said."""
 
     status: int
@@ -112,7 +112,7 @@ def run_deck(layout: kdb.Layout, cell: kdb.Cell, deck: FoundryDeck, options: Opt
     read_bytes(deck.path)
     with tempfile.TemporaryDirectory(prefix="deck-") as name:
         folder = Path(name)
-        outcome = _run([program, *_arguments(layout, cell, deck, folder)], folder, deck)
+        outcome = outcome_of([program, *_arguments(layout, cell, deck, folder)], folder, deck)
         verdicts: tuple[Verdict, ...] = ()
         fault = _fault_of(outcome)
         if outcome.report is not None:
@@ -165,11 +165,12 @@ def _alone(layout: kdb.Layout, cell: kdb.Cell) -> bytes:
     return layout_bytes(alone, "GDS2")
 
 
-def _run(command: list[str], folder: Path, deck: FoundryDeck) -> _Outcome:
+def outcome_of(command: list[str], folder: Path, deck: FoundryDeck) -> DeckRun:
+    """Return what a run of KLayout with the deck left in ``folder``."""
     environment = {"KLAYOUT_HOME": str(folder / "home"), "QT_QPA_PLATFORM": "offscreen"}
     run = ProgramRun(command, folder, deck.timeout_s, f"deck {deck.path.name}", environment, ends_itself=True)
     status = run_program(run)
-    return _Outcome(status, _report_in(folder), log_tail(folder, _MAX_LOG))
+    return DeckRun(status, _report_in(folder), log_tail(folder, _MAX_LOG))
 
 
 def _report_in(folder: Path) -> Path | None:
@@ -181,7 +182,7 @@ def _report_in(folder: Path) -> Path | None:
     return others[0] if len(others) == 1 else None
 
 
-def _fault_of(outcome: _Outcome) -> str:
+def _fault_of(outcome: DeckRun) -> str:
     """Return why the run is not complete, empty if it is."""
     errors = [line.strip() for line in outcome.log.splitlines() if line.lstrip().lower().startswith("error")]
     first = f": {errors[0].removeprefix('ERROR:').strip()[:500]}" if errors else ""

@@ -264,12 +264,12 @@ class DaskWorkplace:
             self._submit(task)
             return []
         answer = task.future.result()
-        _write(answer["contents"], task.folder)
+        write_contents(answer["contents"], task.folder)
         del self._tasks[task.job.key]
         return [replace(JobOutcome(**answer["outcome"]), folder=task.job.home, worker=answer["worker"])]
 
 
-def _write(contents: Mapping[str, bytes], folder: Path) -> None:
+def write_contents(contents: Mapping[str, bytes], folder: Path) -> None:
     """Write the files that a worker sent; a path that leads out of the folder is left out."""
     try:
         for name in filter(is_inside, contents):

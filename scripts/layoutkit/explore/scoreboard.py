@@ -89,19 +89,20 @@ def row(workspace: Path) -> dict[str, Any]:
     placement, routing = report["placement"], report["routing"]
     groups = report["matching"]["groups"]
     pairs = [each for each in routing["mirrored"] if len(each["nets"]) > 1]
-    ports, inside = _ports(cell, technology, json.loads((workspace / "circuit.json").read_text())["circuit"]["ports"])
+    circuit = json.loads((workspace / "circuit.json").read_text())["circuit"]
+    ports, inside = ports_at_edge(cell, technology, circuit["ports"])
     width, height = cell.dbbox().width(), cell.dbbox().height()
     drc = report["drc"]
     return {
         "devices": report["circuit"]["device_count"],
-        "area_um2": round(_core(cell, technology).area() * layout.dbu**2, 2),
+        "area_um2": round(device_box(cell, technology).area() * layout.dbu**2, 2),
         "area_over_modules": _ratio(1, placement["core_utilisation"]),
         "aspect": _ratio(max(width, height), min(width, height)),
         "wire_um": routing["total_wire_length"],
         "wire_over_bound": _ratio(routing["total_wire_length"], routing["wire_length_bound"]),
         "vias": routing["via_count"],
         "single_cuts": len(routing["single_cuts"]),
-        "mirror_error": _mirror_error(cell, technology),
+        "mirror_error": asymmetry(cell, technology),
         "unmirrored_pairs": sum(not each["exact"] for each in pairs),
         "pair_error": max((each["mirror_error"] for each in pairs), default=None),
         "offset_mv": _rounded(largest_offset(groups, "mV")),
@@ -128,7 +129,7 @@ def _rounded(value: float | None) -> float | None:
     return None if value is None else round(value, 4)
 
 
-def _core(cell: kdb.Cell, technology: Technology) -> kdb.Box:
+def device_box(cell: kdb.Cell, technology: Technology) -> kdb.Box:
     """Return the box of what devices are made of; supply rails and pin stubs do not count. [dbu]"""
     names = [technology.role(role) for role in CORE_ROLES]
     names += [passive.parts.get("plate") for passive in technology.passives.values()]
@@ -138,7 +139,7 @@ def _core(cell: kdb.Cell, technology: Technology) -> kdb.Box:
     return box
 
 
-def _mirror_error(cell: kdb.Cell, technology: Technology) -> float:
+def asymmetry(cell: kdb.Cell, technology: Technology) -> float:
     """Return which part of the metal is not its mirror image about the middle of the gates; 0 is exact."""
     middle = technology.region(cell, "active").merged() & technology.region(cell, "poly").merged()
     twice = middle.bbox().left + middle.bbox().right
@@ -150,7 +151,7 @@ def _mirror_error(cell: kdb.Cell, technology: Technology) -> float:
     return round(wrong / total, 4) if total else 0.0
 
 
-def _ports(cell: kdb.Cell, technology: Technology, names: list[str]) -> tuple[int, int]:
+def ports_at_edge(cell: kdb.Cell, technology: Technology, names: list[str]) -> tuple[int, int]:
     """Return how many ports have a label on metal, and how many of these do not reach the edge of the layout."""
     layout = cell.layout()
     found: dict[str, bool] = {}

@@ -126,7 +126,7 @@ def fold_series(devices: Sequence[Part], named: Collection[Any], how: str = "len
 
 def loops(parts: Sequence[SizedDevice], named: Collection[Any]) -> set[int]:
     """Return the indexes of resistors that are one of two in a string that begins and ends on one net."""
-    inner = _inner_nets(parts, "lengths", named)
+    inner = inner_nets(parts, "lengths", named)
     return {
         index
         for first, second in inner.values()
@@ -218,7 +218,7 @@ def _paralleled(parts: list[Part], how: str, named: Collection[Any]) -> list[Par
     return list(found.values())
 
 
-def _inner_nets(parts: Sequence[Connected], how: str, named: Collection[Any]) -> dict[Any, list[int]]:
+def inner_nets(parts: Sequence[Connected], how: str, named: Collection[Any]) -> dict[Any, list[int]]:
     """Return the unnamed nets that meet an end of two parts and nothing else, each with the two parts."""
     meeting = Counter(net for part in parts for net in part.nets.values())
     found: dict[Any, list[int]] = {}
@@ -244,7 +244,7 @@ def _chained(parts: list[Part], how: str, named: Collection[Any]) -> list[Part]:
             index = holder[index]
         return index
 
-    for net, indexes in _inner_nets(parts, how, named).items():
+    for net, indexes in inner_nets(parts, how, named).items():
         first, second = sorted(root(index) for index in indexes)
         one, other = found[first], found[second]
         if first == second or one is None or other is None or not _alike(one, other):
@@ -268,7 +268,7 @@ def _alike(one: SizedDevice, other: SizedDevice) -> bool:
 
 def _with_inner_nets_joined(parts: list[Part], how: str, named: Collection[Any]) -> list[Part]:
     """Return the parts with the inner nets of equal stacks between the same two nets made one."""
-    inner = _inner_nets(parts, how, named)
+    inner = inner_nets(parts, how, named)
     known: dict[Any, list[Any]] = {}
     names: dict[Any, Any] = {}
     for stack, nets in _stacks(parts, how, inner):

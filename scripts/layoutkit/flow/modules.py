@@ -139,7 +139,7 @@ def draw_groups(layout: kdb.Layout, design: Design) -> list[Drawn]:
     alike = _twin_groups(design)
     paired = _paired(design) | {group.devices[0].id for group in design.groups if group.name in alike}
     apart = _in_other_rings(design)
-    crowd = Counter(_ring_key(group) for group in design.groups if isinstance(group, Group))
+    crowd = Counter(ring_key(group) for group in design.groups if isinstance(group, Group))
     drawn: list[Drawn] = []
     for group in design.groups:
         if isinstance(group, (Group, PassiveGroup)) and group.bulk_net in design.other_grounds:
@@ -152,7 +152,7 @@ def draw_groups(layout: kdb.Layout, design: Design) -> list[Drawn]:
             inner, dummies = _draw(layout, design, group, paired, FULL_RING)
             shapes = [isolate(design.technology, each, group.spec, group.deep_well, labels=False) for each in inner]
             drawn.append(Drawn(group, shapes[0], others=tuple(shapes[1:]), dummies=dummies))
-        elif crowd[_ring_key(group)] > 1 and group.name not in apart and not group.spec.drain_marker:
+        elif crowd[ring_key(group)] > 1 and group.name not in apart and not group.spec.drain_marker:
             drawn.append(_without_taps(layout, design, group, paired))
         else:
             drawn.append(_with_taps(layout, design, group, paired))
@@ -201,7 +201,8 @@ def _instance(layout: kdb.Layout, technology: Technology, group: InstanceGroup, 
     return Drawn(group, first, others=tuple(others), holds=finished.kinds)
 
 
-def _ring_key(group: Group) -> tuple[str, str, bool]:
+def ring_key(group: Group) -> tuple[str, str, bool]:
+    """Return what groups must have alike to share a tap ring."""
     return group.spec.name, group.bulk_net, group.deep_well is not None
 
 
@@ -212,7 +213,7 @@ def _in_other_rings(design: Design) -> set[str]:
         pair for each in design.constraints.symmetry for pair in each.pairs if all(name in groups for name in pair)
     ]
     images = [(groups[one], groups[other]) for one, other in pairs]
-    return {group.name for pair in images if _ring_key(pair[0]) != _ring_key(pair[1]) for group in pair}
+    return {group.name for pair in images if ring_key(pair[0]) != ring_key(pair[1]) for group in pair}
 
 
 def _in_other_ground(layout: kdb.Layout, design: Design, group: Group | PassiveGroup, paired: Collection[str]) -> Drawn:

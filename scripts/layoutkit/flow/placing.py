@@ -195,7 +195,7 @@ def find_placement(design: Design, request: LayoutRequest) -> TriedPlacement:
             room = uncrowded(first, placement.placed, placement.job)
             placement = placement if room == first else _placement(design, request, room, drawings)
         metal = MetalInCell(placement.placed.cell, placement.job)
-        tried, wired = _routed_placement(placement, metal)
+        tried, wired = routed_placement(placement, metal)
         routes = wired if wired.unequal else _balanced(tried, wired, metal)  # another try comes where wires are unequal
         # pairs are equal whose wires are, or whose whole nets are now
         lacks = min(_lacks(tried, wired), _lacks(tried, routes))
@@ -212,7 +212,7 @@ def find_placement(design: Design, request: LayoutRequest) -> TriedPlacement:
         room = more_room(room, tried.placed, routes)
     _, best, routes = min(found, key=lambda each: each[0])
     if not routes.result.iterations:  # no placement lets every net past its modules; the last one has the most room
-        best, routes = _routed_placement(
+        best, routes = routed_placement(
             found[-1][1], MetalInCell(found[-1][1].placed.cell, found[-1][1].job), patient=True
         )
     metal = MetalInCell(best.placed.cell, best.job)
@@ -234,7 +234,7 @@ def _kept_placement(design: Design, earlier: EarlierPlaces, request: LayoutReque
     try:
         placement = _placement(design, request, Room(earlier.gap, {}), ModuleDrawings(design))
         metal = MetalInCell(placement.placed.cell, placement.job)
-        tried, routes = _routed_placement(placement, metal)
+        tried, routes = routed_placement(placement, metal)
         tried, routes = _with_pairs_apart(tried, _balanced(tried, routes, metal), metal)
         failed = tuple(net.name for net in routes.result.failed)
         tried = replace(tried, routes=routes, tries=(PlacementTry(tried.room, failed, ()),))
@@ -270,7 +270,7 @@ def _lacks(tried: TriedPlacement, routes: Routes) -> tuple[int, ...]:
     return len(routes.result.failed), weak, len(routes.unequal), pairs, _area(tried.placed.placement)
 
 
-def _routed_placement(
+def routed_placement(
     placement: TriedPlacement, metal: MetalInCell, *, patient: bool = False
 ) -> tuple[TriedPlacement, Routes]:
     """Return a placement with its routes.
@@ -436,7 +436,7 @@ def _placed_once(design: Design, options: PlacementOptions, drawings: ModuleDraw
 
 
 @dataclass(frozen=True)
-class _Arranged:
+class Arranged:
     """An arrangement of modules with its placement.
 
     Attributes:
@@ -485,7 +485,7 @@ class _Arranged:
 
 def _arranged(
     layout: kdb.Layout, design: Design, drawn: Sequence[Drawn], options: PlacementOptions, *, cover: bool
-) -> _Arranged:
+) -> Arranged:
     """Return the placement that is symmetric as a whole if that takes little area, else the smallest one.
 
     Symmetric arrangements that cannot be small enough are not searched. Cells of modules that are not used are deleted.
@@ -496,8 +496,8 @@ def _arranged(
     place = partial(_in_line, design.technology, options=options, searched=searched)
     max_aspect = options.max_aspect if options.outline is None else inf
 
-    def arranged(modules: tuple[Drawn, ...], symmetry: SymmetryPlan, blocks: list[Block]) -> _Arranged:
-        return _Arranged(modules, symmetry, blocks, *_placed(modules, design, blocks, options, place, cover=cover))
+    def arranged(modules: tuple[Drawn, ...], symmetry: SymmetryPlan, blocks: list[Block]) -> Arranged:
+        return Arranged(modules, symmetry, blocks, *_placed(modules, design, blocks, options, place, cover=cover))
 
     best = arranged(tuple(drawn), plan, module_blocks(drawn, design.technology, plan))
     most = MOST_AREA * best.area(options) if whole else 0

@@ -223,8 +223,8 @@ def find_routes(
     search = RoutingFrame(technology, area, job.layers, axis_x, equal_lengths(job.nets), essential, patient)
     result = with_modules(cell, technology, route_around(job.obstacles, requests, obstacles, search), job.modules)
     result = replace(result, mirrored=(*apart, *result.mirrored))
-    state = _Settled(job.frame, result, tuple(requests), obstacles)
-    best = _settled(job, state, search)
+    state = SettledRoutes(job.frame, result, tuple(requests), obstacles)
+    best = settled(job, state, search)
     result, frame, mirrored = best.result, best.frame, best.mirrored
     overloaded.update(_weak_vias(job, result, overloaded))
     unequal = tuple(unequal_metal(technology, job.obstacles, result))
@@ -247,7 +247,7 @@ def _equally_wide(nets: Sequence[NetRequest]) -> list[NetRequest]:
 
 
 @dataclass(frozen=True)
-class _Settled:
+class SettledRoutes:
     """Routes that end at a frame, with the metal that was there before and what was asked for."""
 
     frame: Frame | None
@@ -257,7 +257,7 @@ class _Settled:
     mirrored: tuple[MirroredNets, ...] = ()
 
 
-def _settled(job: RoutingJob, state: _Settled, search: RoutingFrame) -> _Settled:
+def settled(job: RoutingJob, state: SettledRoutes, search: RoutingFrame) -> SettledRoutes:
     """Return routes with the frame moved inwards, and with equal loads on pairs that are no mirror images there.
 
     Args:
@@ -278,8 +278,8 @@ def _settled(job: RoutingJob, state: _Settled, search: RoutingFrame) -> _Settled
     return min(first, second, key=lambda each: sum(pair.lacks for pair in each.mirrored))
 
 
-def _tightened(job: RoutingJob, state: _Settled, search: RoutingFrame, *, keep_lengths: bool) -> _Settled:
-    """Return routes with the frame moved inwards; see ``_settled``.
+def _tightened(job: RoutingJob, state: SettledRoutes, search: RoutingFrame, *, keep_lengths: bool) -> SettledRoutes:
+    """Return routes with the frame moved inwards; see ``settled``.
 
     Args:
         job: What was routed.
@@ -294,10 +294,10 @@ def _tightened(job: RoutingJob, state: _Settled, search: RoutingFrame, *, keep_l
     if _unequal(search.equal_lengths, moved) > _unequal(search.equal_lengths, state.result):
         return state  # stated equal lengths matter more than a small frame
     requests = tuple(_at_frame(net, state.frame, frame) for net in state.requests)
-    return _Settled(frame, moved, requests, with_frame(state.obstacles, state.frame, frame))
+    return SettledRoutes(frame, moved, requests, with_frame(state.obstacles, state.frame, frame))
 
 
-def _equally_loaded(job: RoutingJob, state: _Settled, search: RoutingFrame) -> _Settled:
+def _equally_loaded(job: RoutingJob, state: SettledRoutes, search: RoutingFrame) -> SettledRoutes:
     """Return routes with equal loads on pairs that are no mirror images, and what their pairs have in common."""
     result = _with_equal_loads(job, state, state.frame.wiring if state.frame else search.area)
     return replace(
@@ -305,7 +305,7 @@ def _equally_loaded(job: RoutingJob, state: _Settled, search: RoutingFrame) -> _
     )
 
 
-def _with_equal_loads(job: RoutingJob, state: _Settled, area: kdb.Box) -> RoutingResult:
+def _with_equal_loads(job: RoutingJob, state: SettledRoutes, area: kdb.Box) -> RoutingResult:
     """Return routes in which pairs that are no mirror images load equally; nets of stated equal lengths keep theirs."""
     result, stated = state.result, {name for group in equal_lengths(job.nets) for name in group.nets}
     pairs = replace(result, mirrored=tuple(each for each in result.mirrored if not stated.intersection(each.nets)))

@@ -97,7 +97,7 @@ def tighten(
     """
     if result.failed:
         return frame, result
-    whole = _Cell(technology, frame, result, obstacles, keepouts, kept)
+    whole = FramedCell(technology, frame, result, obstacles, keepouts, kept)
     best = _tightest(whole)
     width, height = best.frame.boundary.width(), best.frame.boundary.height()
     aspect = frame.max_aspect
@@ -113,7 +113,7 @@ def equally_long(result: RoutingResult) -> frozenset[tuple[str, ...]]:
     return frozenset(nets for nets, its in lengths.items() if max(its) - min(its) <= MISMATCH * max(its))
 
 
-def _tightest(whole: _Cell) -> _Cell:
+def _tightest(whole: FramedCell) -> FramedCell:
     """Return a cell with all sides moved inwards."""
     upright = whole.tightened((Way(1, 1),)).tightened((Way(1, -1),))
     tried = [upright.tightened((Way(0, 1),)).tightened((Way(0, -1),))]
@@ -163,7 +163,7 @@ class _Fixed:
             yield self._all[number]
 
 
-class _Cell:
+class FramedCell:
     """A routed cell, of which sides are moved one after the other.
 
     Attributes:
@@ -198,7 +198,7 @@ class _Cell:
         lowest = {self.stack.conductors[0].name, self.stack.cuts[0].name}
         self.fixed = _Fixed(fixed, [("", piece) for piece in self.keepouts], lowest)
 
-    def spoiled(self, other: _Cell) -> frozenset[str]:
+    def spoiled(self, other: FramedCell) -> frozenset[str]:
         """Return the nets that are mirror images, or as long as each other where that counts, here only."""
         lost = [one - two for one, two in zip(self._alike(), other._alike(), strict=True)]
         return frozenset(net for nets in frozenset().union(*lost) for net in nets)
@@ -223,7 +223,7 @@ class _Cell:
             found[via.cut].insert(kdb.Box(via.x - 1, via.y - 1, via.x + 1, via.y + 1))
         return found
 
-    def tightened(self, ways: tuple[Way, ...]) -> _Cell:
+    def tightened(self, ways: tuple[Way, ...]) -> FramedCell:
         """Return the cell with one side moved inwards, or with two opposite sides moved equally far."""
         beside = self.moved_inwards(ways, over=False)
         links = beside.links(ways)
@@ -246,7 +246,7 @@ class _Cell:
             if port.rail and port.side in sides and port.name in routed
         }
 
-    def without(self, links: Mapping[int, Sequence[RailLink]]) -> _Cell:
+    def without(self, links: Mapping[int, Sequence[RailLink]]) -> FramedCell:
         """Return the cell without these links."""
         other, nets = copy(self), {net.name: net for net in self.result.nets}
         for number, found in links.items():
@@ -275,10 +275,10 @@ class _Cell:
                 found += sum(polygon.area() < conductor.area for polygon in region.merged().each())
                 found += region.merged().holes().with_area(0, self.stack.least_hole[level], False).count()
                 if any(port.rail and port.layer == conductor.name for port in self.frame.of(net)):
-                    found += self._near_wide(net, level, region.merged())
+                    found += self.near_wide(net, level, region.merged())
         return found
 
-    def _near_wide(self, net: str, level: int, region: kdb.Region) -> int:
+    def near_wide(self, net: str, level: int, region: kdb.Region) -> int:
         """Return the number of places where other metal is too near to what a rail makes wide by lying over it."""
         conductor = self.stack.conductors[level]
         wide, others = kdb.Region(), kdb.Region()
@@ -292,12 +292,12 @@ class _Cell:
         space = self.stack.space(level, wide=True)
         return int(wide.merged().separation_check(others.not_interacting(region), space).count())
 
-    def moved_inwards(self, ways: tuple[Way, ...], *, over: bool) -> _Cell:
+    def moved_inwards(self, ways: tuple[Way, ...], *, over: bool) -> FramedCell:
         """Return the cell with sides moved inwards; with ``over``, rails may lie over metal of their nets then."""
         rigid: dict[str, list[tuple[int, int]]] = {}
         still: set[str] = set()
         for _ in range(ROUNDS):
-            squeeze = _Squeeze(self, ways, rigid, over=over)
+            squeeze = Squeeze(self, ways, rigid, over=over)
             move = squeeze.move()
             broken = list(self._broken(move))
             if not broken:
@@ -373,18 +373,18 @@ class _Cell:
                 found.insert(port.box)
         return found
 
-    def _moved(self, move: Move) -> _Cell:
+    def _moved(self, move: Move) -> FramedCell:
         other = copy(self)
         other.frame = moved_frame(self.frame, move, self.technology)
         other.result = replace(self.result, nets=tuple(moved_net(net, move) for net in self.result.nets))
         return other
 
 
-class _Squeeze:
+class Squeeze:
     """The blocks at one side of a cell, or at two opposite ones, and how far each may move inwards."""
 
     def __init__(
-        self, cell: _Cell, ways: tuple[Way, ...], rigid: Mapping[str, list[tuple[int, int]]], *, over: bool
+        self, cell: FramedCell, ways: tuple[Way, ...], rigid: Mapping[str, list[tuple[int, int]]], *, over: bool
     ) -> None:
         self.cell, self.ways, self.over = cell, ways, over
         self.cuts = {cut.name for cut in cell.stack.cuts}
@@ -412,12 +412,12 @@ class _Squeeze:
             for low, high in others:
                 here = [each for each in entries if low <= each.span.low <= high]
                 self.blocks.append((net, RigidBlock(low, high), here))
-        beyond = self._hindering()
+        beyond = self.hindering()
         for side, way in enumerate(ways):
             for net, piece in cell.fixed.beyond(way, beyond):
                 self._enter(side, way.span(piece), net)
 
-    def _hindering(self) -> int:
+    def hindering(self) -> int:
         """Return how far out metal of modules must reach to limit any move. [dbu]
 
         No block moves further than to the modules, or the outermost than by the width of the frame, and metal counts

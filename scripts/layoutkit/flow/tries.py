@@ -162,7 +162,7 @@ def compare_tries(
     """
     effort = Effort.of(request.effort)
     with tempfile.TemporaryDirectory(prefix="tries-") as home:
-        pool = _Pool(Path(home), request, prepare, tell)
+        pool = TryPool(Path(home), request, prepare, tell)
         try:
             tries = pool.run(effort)
         finally:
@@ -192,7 +192,7 @@ def free_memory_mb() -> int:
     return min(found, default=MEMORY_MB)
 
 
-class _Pool:
+class TryPool:
     """The tries that run, each with a workspace of its own in ``home``, and the processes that wait for one."""
 
     def __init__(
@@ -234,14 +234,15 @@ class _Pool:
         options = {"seed": plan.seed, "aspect": plan.aspect, "asked": self.request.aspect}
         folder.joinpath(REQUEST).write_text(json.dumps(options), encoding="utf-8")
         waits = self.idle and self.idle[-1].poll() is None
-        process = self.idle.pop() if waits else self._new_process()
+        process = self.idle.pop() if waits else self.new_process()
         self.running[number] = (process, perf_counter())
         if process.stdin is not None:
             with suppress(BrokenPipeError):  # it was killed; the try has no outcome then
                 process.stdin.write(os.fsencode(folder) + b"\n")
                 process.stdin.flush()
 
-    def _new_process(self) -> subprocess.Popen[bytes]:
+    def new_process(self) -> subprocess.Popen[bytes]:
+        """Start one more process, which waits for its first try."""
         return subprocess.Popen(
             [sys.executable, "-m", "layoutkit.flow.one_try"],
             stdin=subprocess.PIPE,

@@ -33,7 +33,7 @@ MAX_POINTS = 8_191  # vertices of one polygon or path, the limit of a GDSII reco
 MAX_LAYERS = 4_000
 MAX_CELL_LAYERS = 5_000_000  # cells times layers; tools loop over all pairs
 _WIDE_PATH = 1_000_000  # from this width on [dbu], the extent of a path is calculated here
-_MANY_CELLS = 5_000
+MANY_CELLS = 5_000
 _GDS_STRUCTURE = b"\x00\x1c\x05\x02"  # the head of a BGNSTR record
 _GDS_LAYER = b"\x00\x06\x0d\x02"  # the head of a LAYER record
 _GDS_LAYER_AND_TYPE = rb"\x00\x06\x0d\x02..\x00\x06[\x0e\x16\x2a\x2e]\x02.."  # with DATATYPE, TEXTTYPE, ...
@@ -95,7 +95,7 @@ def gds_faults(data: bytes) -> list[str]:
     if data.count(_GDS_LAYER) > MAX_LAYERS:
         layers = len(set(re.findall(_GDS_LAYER_AND_TYPE, data, re.DOTALL)))
         faults += [_too_many_layers(layers)] if layers > MAX_LAYERS else []
-    if data.count(_GDS_STRUCTURE) > _MANY_CELLS:
+    if data.count(_GDS_STRUCTURE) > MANY_CELLS:
         deepest = _deepest(_gds_children(data))
         faults += [_too_deep(deepest)] if deepest > MAX_DEPTH else []
     return faults

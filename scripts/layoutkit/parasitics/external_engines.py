@@ -98,8 +98,8 @@ def external_parasitics(
         capacitors = whole.read_text(errors="replace") if whole.is_file() else text
     if f".subckt {cell.name}".lower() not in text.lower():
         raise LayoutkitError(f"{run.engine} wrote no netlist of cell {cell.name}; it said: {log.strip()}")
-    spice, unchecked = _with_pins(_with_names_of(circuit, text), cell.name, circuit, shares)
-    nets, elements = _figures(_with_names_of(circuit, capacitors), circuit, shares)
+    spice, unchecked = with_pins(_with_names_of(circuit, text), cell.name, circuit, shares)
+    nets, elements = figures_of_elements(_with_names_of(circuit, capacitors), circuit, shares)
     unchecked += [f"resistances to terminals: engine {run.engine} states them in its netlist only"]
     if run.engine == "magic" and options.mode == "rc":
         unchecked.append(
@@ -216,7 +216,7 @@ def _plain(name: str) -> str:
     return re.sub(r"\W", "_", name.lower().rstrip("!#"))
 
 
-def _with_pins(text: str, cell: str, circuit: Circuit, labelled: Collection[str]) -> tuple[str, list[str]]:
+def with_pins(text: str, cell: str, circuit: Circuit, labelled: Collection[str]) -> tuple[str, list[str]]:
     """Return the netlist with name and pins of the input netlist, and what could not be done.
 
     Some kits make a pin of each label: those of inner nets of the circuit, and of nets that got labels.
@@ -234,7 +234,9 @@ def _with_pins(text: str, cell: str, circuit: Circuit, labelled: Collection[str]
     return f"{joined[: head.start()]}.subckt {circuit.name} {ports}{joined[head.end() :]}", []
 
 
-def _figures(text: str, circuit: Circuit, shares: SharesOfNets) -> tuple[tuple[NetParasitics, ...], Elements]:
+def figures_of_elements(
+    text: str, circuit: Circuit, shares: SharesOfNets
+) -> tuple[tuple[NetParasitics, ...], Elements]:
     """Return the capacitance of each net and the capacitors; nodes of one net count as that net.
 
     Args:

@@ -134,7 +134,7 @@ class ResistorNetwork:
         tried = []
         for negligible in _NEGLIGIBLE:
             kept = [(one, other, siemens) for one, other, siemens, part in every if part > negligible]
-            tried.append(_corrected(kept, start, exact))
+            tried.append(corrected(kept, start, exact))
             if tried[-1].error <= ERROR:
                 break
         return min(tried, key=lambda each: each.error)
@@ -161,9 +161,7 @@ class WrittenNetwork:
     error: float
 
 
-def _corrected(
-    conductances: Sequence[tuple[int, int, float]], start: int, exact: Mapping[int, float]
-) -> WrittenNetwork:
+def corrected(conductances: Sequence[tuple[int, int, float]], start: int, exact: Mapping[int, float]) -> WrittenNetwork:
     """Return a network with what is missing of its resistances in series with its nodes."""
     found = dict(zip(exact, resistances(conductances, start, list(exact)), strict=True))
     missing = {

@@ -146,7 +146,7 @@ def check_blocks(blocks: Sequence[Block]) -> None:
 
 def _search(problem: Problem, seed: int, moves: int, engine: str, searched: dict[bytes, Any] | None) -> Any:
     """Return the best state found: that of an equal problem, where one was searched; names make no difference."""
-    state = _first_state(problem)
+    state = first_state(problem)
     if searched is None:
         return _anneal(problem, state, seed, moves, engine)
     digest = hashlib.sha256(repr((seed, moves, state)).encode())
@@ -176,8 +176,8 @@ def _anneal(problem: Problem, state: list[int], seed: int, moves: int, engine: s
     _work[0] += moves * (n + 6)
     if engine == "numba" or (engine == "auto" and _work[0] >= COMPILE_FROM_WORK):
         search = _numba_anneal()
-    arrays = problem.numbers if search else _as_lists(problem.numbers)
-    scratch, heat = _scratch(problem), min(HEAT, HEAT_OF_ITEM / n)
+    arrays = problem.numbers if search else as_lists(problem.numbers)
+    scratch, heat = scratch_of(problem), min(HEAT, HEAT_OF_ITEM / n)
     best: Any = list(state)
     if search:
         best = np.array(state)
@@ -187,22 +187,23 @@ def _anneal(problem: Problem, state: list[int], seed: int, moves: int, engine: s
     return best
 
 
-def _scratch(problem: Problem) -> tuple[Any, ...]:
+def scratch_of(problem: Problem) -> tuple[Any, ...]:
     """Return working memory for the search: for packing, for nets, empty flags, a saved state, and cost and faults."""
     n, nets = len(problem.items), problem.numbers[0][N_NETS]
     room = [0] * (2 * RECT_SIZE * n), [0] * n, [0] * n
-    return (room, [0] * nets, [0] * (3 * n)), [0] * len(_empty_state(problem)), [0, 0]
+    return (room, [0] * nets, [0] * (3 * n)), [0] * len(empty_state(problem)), [0, 0]
 
 
 def _as_arrays(scratch: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(_as_arrays(each) if isinstance(each, tuple) else np.array(each, dtype=np.int64) for each in scratch)
 
 
-def _as_lists(numbers: tuple[Any, ...]) -> tuple[Any, ...]:
-    return tuple(_as_lists(each) if isinstance(each, tuple) else each.tolist() for each in numbers)
+def as_lists(numbers: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return arrays in nested tuples as lists, which plain Python reads faster."""
+    return tuple(as_lists(each) if isinstance(each, tuple) else each.tolist() for each in numbers)
 
 
-def _empty_state(problem: Problem) -> list[int]:
+def empty_state(problem: Problem) -> list[int]:
     """Return a state in which nothing has a place yet, and everything is to be packed."""
     n, nets = len(problem.items), int(problem.numbers[0][N_NETS])
     item, cluster = [0] * ITEM_SIZE, [0] * CLUSTER_SIZE
@@ -211,10 +212,10 @@ def _empty_state(problem: Problem) -> list[int]:
     return [*state, *[1] * (2 * n), *[0] * n, *[0] * T_SIZE, *[0, 0, -1, 0, 0] * nets]
 
 
-def _first_state(problem: Problem) -> list[int]:
+def first_state(problem: Problem) -> list[int]:
     """Return a first state: the blocks of one ring together, as many as the taps reach, in rows above one another."""
     n = len(problem.items)
-    state = _empty_state(problem)
+    state = empty_state(problem)
     groups: dict[object, list[int]] = {}
     for number, item in enumerate(problem.items):
         key = (item.block.ring.key, item.kind != 0) if item.block.ring else number
@@ -222,7 +223,7 @@ def _first_state(problem: Problem) -> list[int]:
     waiting = list(groups.values())
     clusters: list[list[int]] = []
     numbers, items, shapes, gaps = (array.tolist() for array in problem.numbers[:4])
-    longest, room = _row_length(problem), _scratch(problem)[0][0]
+    longest, room = _row_length(problem), scratch_of(problem)[0][0]
     first, records, stale = ITEMS * n, CLUSTERS * n, C_STALE * n
     while waiting:
         members = waiting.pop()
@@ -288,7 +289,7 @@ def _numba_anneal() -> Any:
         from types import FunctionType
 
         namespace = {**vars(packing), **vars(annealing), "assign": annealing.assign_each}
-        version = _version(namespace)
+        version = version_of(namespace)
         try:
             for name in COMPILED:
                 plain = FunctionType(namespace[name].__code__, namespace, name)
@@ -301,7 +302,7 @@ def _numba_anneal() -> Any:
     return _compiled["anneal"]
 
 
-def _version(namespace: Mapping[str, Any]) -> str:
+def version_of(namespace: Mapping[str, Any]) -> str:
     """Return a number of the compiled functions and all their constants.
 
     Numba compiles a function again when its own file changes, not when a constant of another module does.

@@ -514,7 +514,7 @@ def _add_bumps(
     """
     tries, corners = so_far
     finisher = Finisher(board.stack, board.occupancy, net.name, board.own[net.name])
-    checks: dict[Wire, _BumpCheck] = {}
+    checks: dict[Wire, BumpCheck] = {}
     for wire, longer, gone, new in _candidates(board, metal, depths, corners):
         if next(tries, None) is None:
             return False
@@ -526,7 +526,7 @@ def _add_bumps(
         if outside or any(finisher.in_the_way(level, rect) for rect in new):
             continue
         if wire not in checks:
-            checks[wire] = _BumpCheck(finisher, metal, wire)
+            checks[wire] = BumpCheck(finisher, metal, wire)
         if any(checks[wire].needs(bare) for bare in gone) or checks[wire].spoils(longer):
             continue
         _exchange(metal, wire, longer)
@@ -535,7 +535,7 @@ def _add_bumps(
     return False
 
 
-class _BumpCheck:
+class BumpCheck:
     """Judges bumps of one wire: they change no metal but that of the wire, so only its level is looked at."""
 
     def __init__(self, finisher: Finisher, metal: NetMetal, wire: Wire) -> None:

@@ -262,7 +262,7 @@ class _CircuitNodes:
 
     def add_history(self, report: Mapping[str, Any]) -> None:
         """Add the verdicts and decisions in the ``summary.json`` of a layout flow."""
-        for kind, facts in _verdicts(report):
+        for kind, facts in verdicts_of(report):
             verdict = ("Verification", kind, "")
             self.nodes[verdict] = facts
             self.numbered.add(verdict)
@@ -285,7 +285,7 @@ class _CircuitNodes:
         self.relations[start, end, kind] = None
 
 
-def _verdicts(report: Mapping[str, Any]) -> Iterable[tuple[str, dict[str, Any]]]:
+def verdicts_of(report: Mapping[str, Any]) -> Iterable[tuple[str, dict[str, Any]]]:
     """Return the kind and the facts of each verdict in the report of a layout flow."""
     drc, lvs, routing = (report.get(name) for name in ("drc", "lvs", "routing"))
     judged = {name: report[name] for name in ("technology", "layout_sha256") if name in report}

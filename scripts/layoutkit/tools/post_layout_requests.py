@@ -177,7 +177,7 @@ def compare(params: Mapping[str, Any]) -> dict[str, Any]:
     return {
         **answer,
         "unchecked": [*answer["unchecked"], *told],
-        **offsets_apart(answer, _groups(params)),
+        **offsets_apart(answer, measured_groups(params)),
         "technology": technology.name,
         "replaced_devices": replaced_data(circuit, technology),
         "warnings": [*warnings, *current.warnings],
@@ -214,7 +214,7 @@ def _text(path: str) -> str:
     return read_bytes(path, max_bytes=MAX_TEXT).decode("utf-8", "replace")
 
 
-def _groups(params: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def measured_groups(params: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """Return the matched groups that a build measured in this workspace.
 
     Raises:

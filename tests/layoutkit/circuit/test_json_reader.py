@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from layoutkit.circuit import Circuit, Device
 from layoutkit.circuit.circuit import INTEGER_PARAMS
-from layoutkit.circuit.readers.json_cells import SCHEMA, _keywords, _Shapes
+from layoutkit.circuit.readers.json_cells import SCHEMA, CheckedShapes, keywords
 from layoutkit.circuit.readers.json_reader import circuit_from_json, parse_json
 from layoutkit.errors import NetlistError
 from layoutkit.file_schema import JsonSchema
@@ -251,7 +251,7 @@ def test_the_reader_accepts_what_the_schema_accepts_and_nothing_else(changes, ki
 
 
 def test_the_schema_uses_only_keywords_that_depend_on_the_shape():
-    assert {keyword for keyword, _ in _keywords(SCHEMA.content)} <= _Shapes.KEYWORDS
+    assert {keyword for keyword, _ in keywords(SCHEMA.content)} <= CheckedShapes.KEYWORDS
 
 
 def test_the_skill_shows_the_schema_that_the_engine_reads():

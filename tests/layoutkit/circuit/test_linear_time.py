@@ -5,9 +5,9 @@ import re
 import pytest
 
 from layoutkit.circuit import Circuit, Device, recognise
-from layoutkit.circuit.readers.netlist import _SPICE_LINE, suspicious_nets
-from layoutkit.circuit.readers.spice_files import _SUBCIRCUIT
-from layoutkit.circuit.readers.spice_lines import LogicalLine, _plain_statement, _Splitter
+from layoutkit.circuit.readers.netlist import SPICE_LINE, suspicious_nets
+from layoutkit.circuit.readers.spice_files import SUBCIRCUIT
+from layoutkit.circuit.readers.spice_lines import LogicalLine, Splitter, plain_statement
 
 
 class Name(str):
@@ -84,7 +84,7 @@ def test_twice_the_circuit_takes_about_twice_the_comparisons(shape, size):
     assert large < 2.5 * small + 100
 
 
-@pytest.mark.parametrize("pattern", [_SUBCIRCUIT, _SPICE_LINE])
+@pytest.mark.parametrize("pattern", [SUBCIRCUIT, SPICE_LINE])
 def test_a_pattern_for_the_start_of_a_line_does_not_run_over_blank_lines(pattern):
     # "\s*" at the start of a line would look at all blank lines again from each of them.
     start = pattern.pattern.split("(?:", 1)[0]
@@ -113,10 +113,10 @@ def test_a_pattern_for_the_start_of_a_line_does_not_run_over_blank_lines(pattern
 )
 def test_the_fast_reader_of_plain_cards_reads_what_the_full_one_reads(text):
     line = LogicalLine(1, text)
-    plain = _plain_statement(line, "line 1")
-    assert plain is None or plain == _Splitter(line, "line 1").run()
+    plain = plain_statement(line, "line 1")
+    assert plain is None or plain == Splitter(line, "line 1").run()
 
 
 def test_most_cards_are_plain():
     for text in ("M1 d g s b nmos w=1u l=0.18u nf=2", ".subckt a b c d", "XR1 a b ptap1 A=24.01p", "R1 a b 1k"):
-        assert _plain_statement(LogicalLine(1, text), "line 1") is not None
+        assert plain_statement(LogicalLine(1, text), "line 1") is not None

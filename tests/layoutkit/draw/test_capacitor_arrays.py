@@ -150,7 +150,7 @@ def test_small_arrays_need_no_numpy_and_are_the_same_with_it(monkeypatch):
         plain = [array_pattern(units, 10.0, 13.0) for units in asked]
         with pytest.raises(GeometryError, match="need numpy"):
             array_pattern({"A": 64, "B": 64}, 10.0, 13.0)
-    monkeypatch.setattr(patterns, "_FEW_PAIRS", 0)
+    monkeypatch.setattr(patterns, "FEW_PAIRS", 0)
     assert [array_pattern(units, 10.0, 13.0) for units in asked] == plain
 
 

@@ -100,7 +100,7 @@ def test_rails_are_high_enough_for_the_cuts_below_few_straps(monkeypatch):
     assert violations(technology, module) == []
     devices = {"M2": "out of"}
     assert verdict(technology, module, "tail", devices, 2.0).verdict == "passed"
-    monkeypatch.setattr(stack, "_HIGHER_ROUNDS", 0)
+    monkeypatch.setattr(stack, "HIGHER_ROUNDS", 0)
     assert verdict(technology, mirror(), "tail", devices, 2.0).verdict == "failed"
 
 
@@ -135,8 +135,8 @@ def test_straps_and_bars_are_the_mirror_image_of_themselves_and_keep_their_space
 @pytest.mark.parametrize("currents", [{"a": 2e4}, {"a": 2e4, "b": 4e4}, {"a": 5.0, "b": 2e4, "c": 4e4}])
 def test_straps_for_amperes_are_as_few_as_their_widest_allows_and_found_in_a_few_steps(currents, monkeypatch):
     """The search began with one strap, and looked through all of them for each more: minutes for 10 A in a module."""
-    metal, steps, space = Metal(load("sg13g2")), [], trunks._space
-    monkeypatch.setattr(trunks, "_space", lambda each: steps.append(1) or space(each))
+    metal, steps, space = Metal(load("sg13g2")), [], trunks.strap_space
+    monkeypatch.setattr(trunks, "strap_space", lambda each: steps.append(1) or space(each))
     room = Area(-15_000, 0, 15_000, 40_000)
     rails = [(net, metal.rail, room._replace(bottom=30_000, top=31_000)) for net in currents]
     plan = plan_trunks(metal, currents, room, rails)

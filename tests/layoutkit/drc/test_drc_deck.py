@@ -137,15 +137,15 @@ def test_rules_region_and_places_are_chosen_as_elsewhere(tmp_path, monkeypatch):
     for number in range(6):
         database.create_item(top, width).add_value(kdb.DPolygon(kdb.DBox(0, number, 2, number + 0.1)))
     database.save(str(kept))
-    outcome = foundry_deck._Outcome(0, kept, "")
-    monkeypatch.setattr(foundry_deck, "_run", lambda *_: outcome)
+    outcome = foundry_deck.DeckRun(0, kept, "")
+    monkeypatch.setattr(foundry_deck, "outcome_of", lambda *_: outcome)
     assert [v.rule.id for v in report_of(tmp_path, CLEAN, drawn, Options(rule_ids=["S"])).verdicts] == ["S"]
     inside = report_of(tmp_path, CLEAN, drawn, Options(region=kdb.DBox(0, 1.5, 1, 3.05), max_violations=1))
     assert inside.verdicts[0].count == 2
     assert len(inside.to_data()["violations"][0]["locations"]) == 1
     with pytest.raises(RuleNotFoundError, match="no rule X"):
         report_of(tmp_path, CLEAN, drawn, Options(rule_ids=["X"]))
-    outcome = foundry_deck._Outcome(1, kept, "ERROR: no more")
+    outcome = foundry_deck.DeckRun(1, kept, "ERROR: no more")
     unfinished = report_of(tmp_path, CLEAN, drawn, Options(rule_ids=["X"]))  # the deck may have ended before rule X
     assert_unchecked(unfinished, "no more")
     assert len(unfinished.verdicts) == 1

@@ -281,10 +281,10 @@ def _certificate(folder):
 
 
 def test_what_a_worker_sends_is_written_into_the_folder_only(tmp_path):
-    dask_cluster._write({"more/a": b"1", "../b": b"2", "/b": b"3"}, tmp_path / "job")
+    dask_cluster.write_contents({"more/a": b"1", "../b": b"2", "/b": b"3"}, tmp_path / "job")
     assert [path.name for path in sorted(tmp_path.rglob("*"))] == ["job", "more", "a"]
     with pytest.raises(FileError, match="what is done is kept"):
-        dask_cluster._write({"b": b"1"}, tmp_path / "job/more/a")
+        dask_cluster.write_contents({"b": b"1"}, tmp_path / "job/more/a")
 
 
 def test_addresses_and_certificates_that_do_not_fit_are_refused(monkeypatch, tmp_path):

@@ -164,12 +164,12 @@ def test_symmetry_and_ports_are_measured_in_the_layout():
     draw("poly", -100, -100, 100, 600)
     draw("met1", -3000, 0, -2000, 1000)
     draw("met1", 2000, 0, 3000, 1000)
-    assert scoreboard._mirror_error(cell, technology) == 0
+    assert scoreboard.asymmetry(cell, technology) == 0
     draw("met2", 1000, 5000, 2000, 6000)  # a third of the metal has no mirror image
-    assert scoreboard._mirror_error(cell, technology) == round(1 / 3, 4)
+    assert scoreboard.asymmetry(cell, technology) == round(1 / 3, 4)
     label = technology.conductor("met1").label_layer
     for name, x in (("left", -2500), ("right", 2500), ("unknown", 0)):
         cell.shapes(technology.layer(layout, label)).insert(kdb.Text(name, kdb.Trans(x, 500)))
     draw("met2", 4000, -3000, 4200, 9000)  # now only the left one reaches the edge
-    assert scoreboard._ports(cell, technology, ["left", "right", "absent"]) == (2, 1)
-    assert scoreboard._core(cell, technology) == kdb.Box(-1000, -100, 1000, 600)
+    assert scoreboard.ports_at_edge(cell, technology, ["left", "right", "absent"]) == (2, 1)
+    assert scoreboard.device_box(cell, technology) == kdb.Box(-1000, -100, 1000, 600)

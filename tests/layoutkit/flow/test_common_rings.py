@@ -112,7 +112,7 @@ def test_one_ring_holds_the_devices_of_one_body(name, monkeypatch):
     body = {item.module.name: item.group.bulk_net for item in modules.drawn}
     assert all(len({body[module] for module in inside}) == 1 for inside in groups)
     assert len(closed_rings(technology, modules)) <= 4 < len(modules.drawn)
-    monkeypatch.setattr("layoutkit.flow.modules._ring_key", lambda group: group.name)  # each has a ring of its own
+    monkeypatch.setattr("layoutkit.flow.modules.ring_key", lambda group: group.name)  # each has a ring of its own
     _, apart = placed(CHAINS, name)
     assert len(closed_rings(technology, apart)) == len(apart.drawn)
     assert modules.cell.bbox().area() < apart.cell.bbox().area()

@@ -152,7 +152,7 @@ def test_a_row_gap_is_the_room_of_the_first_try_and_grows_where_nets_find_no_way
     assert (tried.attempts, tried.room.between, tried.routes.result.failed) == (1, 280, ())
     assert any("as narrow as the rails they join" in text for text in tried.warnings)
 
-    routed_placement = placing._routed_placement
+    routed_placement = placing.routed_placement
 
     def hindered(placement, metal):
         """Take away the way of net m, unless there is more room than was stated."""
@@ -161,7 +161,7 @@ def test_a_row_gap_is_the_room_of_the_first_try_and_grows_where_nets_find_no_way
         result = routes.result if placement.room.between > 280 else replace(routes.result, nets=nets)
         return found, replace(routes, result=result)
 
-    monkeypatch.setattr(placing, "_routed_placement", hindered)
+    monkeypatch.setattr(placing, "routed_placement", hindered)
     wider = find_placement(design, request)
     given = [(each.room.rails_over, each.room.between > 280, each.failed) for each in wider.tries]
     assert given == [(True, False, ("m",)), (False, False, ("m",)), (False, True, ())]

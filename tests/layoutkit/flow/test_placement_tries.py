@@ -36,7 +36,7 @@ def calls(monkeypatch):
     monkeypatch.setattr(placing, "find_routes", routed)
     monkeypatch.setattr(placing, "narrower_supplies", lambda _, names: {"vss": 400} if "vss" in names else {})
     placed = SimpleNamespace(technology=technology, layout=None, cell=None)
-    routes = placing._routed_placement(placing.TriedPlacement(placed, job, None, None, ()), None)[1]
+    routes = placing.routed_placement(placing.TriedPlacement(placed, job, None, None, ()), None)[1]
     assert [net.name for net in routes.result.failed] == ["d"]
     return done
 
@@ -68,7 +68,7 @@ def test_supplies_that_rings_join_no_better_are_not_routed_again(monkeypatch, gr
     monkeypatch.setattr(placing, "narrower_supplies", lambda *_: {})
     placed = SimpleNamespace(technology=technology, layout=None, cell=None)
     metal = SimpleNamespace(feeds=feeds, feeds_by_rings=by_rings)
-    placing._routed_placement(placing.TriedPlacement(placed, job, None, None, ()), metal)
+    placing.routed_placement(placing.TriedPlacement(placed, job, None, None, ()), metal)
     assert done == [False, True][:calls]
 
 
@@ -123,7 +123,7 @@ def placements(monkeypatch, pairs_of, request=None, room=None, routed=None, nets
 
     monkeypatch.setattr(placing, "_placement", lambda *its: replace(tried, room=its[2]))
     monkeypatch.setattr(placing, "uncrowded", lambda first, *_: room or first)
-    monkeypatch.setattr(placing, "_routed_placement", routed or all_routed)
+    monkeypatch.setattr(placing, "routed_placement", routed or all_routed)
     monkeypatch.setattr(placing, "completed", lambda *_: latest[1])
     monkeypatch.setattr(placing, "more_room", lambda room, *_: Room(room.between + 280, {}))
     monkeypatch.setattr(placing, "MetalInCell", lambda *_: None)

@@ -9,7 +9,7 @@ from tests.layoutkit.simulate.test_port_roles import SIMPLE_MIRROR
 from layoutkit.flow.build import build_layout
 from layoutkit.flow.design import LayoutRequest
 from layoutkit.flow.summary import faults, summary
-from layoutkit.tools.circuit_nodes import _verdicts
+from layoutkit.tools.circuit_nodes import verdicts_of
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +32,7 @@ def test_both_parts_are_in_the_summary_the_page_and_the_design_graph(workspace):
     page = (workspace / "report.html").read_text()
     assert "After layout" in page
     assert "ratio(io1)" in page
-    verdicts = dict(_verdicts(report))
+    verdicts = dict(verdicts_of(report))
     assert verdicts["post_layout"]["measured"]["ratio(io1)"]["schematic"] == measured["ratio(io1)"]["schematic"]
     totals = {each["net"]: each["total_ff"] for each in report["post_layout"]["parasitics"]["nets"]}
     assert verdicts["parasitics"]["total_ff"] == totals
@@ -46,7 +46,7 @@ def test_without_a_simulator_the_build_goes_on_and_says_what_is_unchecked(worksp
     report = build_layout(request)
     assert "install ngspice" in report["post_layout"]["simulation"]["unchecked"][0]
     assert report["post_layout"]["parasitics"]["nets"]
-    assert dict(_verdicts(report))["post_layout"]["passed"] is False
+    assert dict(verdicts_of(report))["post_layout"]["passed"] is False
 
 
 def test_a_violated_guideline_is_reported_and_is_no_fault():

@@ -18,7 +18,7 @@ from layoutkit.flow.keepouts import Obstacle
 from layoutkit.flow.port_frame import PortNet, draw_frame, erase_frame, plan_frame
 from layoutkit.flow.routing import draw_job, find_routes
 from layoutkit.flow.routing_job import Endpoint, RoutingJob, WantedNet, routing_conductors
-from layoutkit.flow.tight_frame import FREE, Kept, _Cell, _Squeeze, tighten
+from layoutkit.flow.tight_frame import FREE, FramedCell, Kept, Squeeze, tighten
 from layoutkit.route import RoutingResult, Via
 from layoutkit.route.metal import pads as via_pads
 from layoutkit.route.routing_stack import make_stack
@@ -123,7 +123,7 @@ def test_only_metal_that_is_too_far_inside_to_limit_a_move_is_left_out(monkeypat
 
     def found(beyond=None):
         if beyond is not None:
-            monkeypatch.setattr(_Squeeze, "_hindering", lambda _: beyond)
+            monkeypatch.setattr(Squeeze, "hindering", lambda _: beyond)
         return routed(process, pins, ports, core)[1]
 
     as_it_is, with_all, with_none = found(), found(-FREE), found(FREE)
@@ -178,12 +178,12 @@ def test_a_strap_that_a_rail_lies_over_keeps_the_space_of_wide_metal(gap, onto, 
     (rail,) = frame.of("vdd")
     strap = kdb.Box(1000, rail.box.bottom + onto - 200, 9000, rail.box.bottom + onto)
     wire = kdb.Box(2000, strap.bottom - gap - 200, 6000, strap.bottom - gap)
-    cell = _Cell(
+    cell = FramedCell(
         process, frame, RoutingResult((), 0, (0, 0, 0)), {rail.layer: [(strap, "vdd"), (wire, "a")]}, [], Kept(None)
     )
-    alone = cell._near_wide("vdd", 1, kdb.Region(strap))
+    alone = cell.near_wide("vdd", 1, kdb.Region(strap))
     assert alone == 0
-    assert cell._near_wide("vdd", 1, kdb.Region([kdb.Polygon(strap), kdb.Polygon(rail.box)]).merged()) == faults
+    assert cell.near_wide("vdd", 1, kdb.Region([kdb.Polygon(strap), kdb.Polygon(rail.box)]).merged()) == faults
     normal = 1 if onto < 0 else 0  # the rail is too near to a strap that it does not touch
     assert cell.faults_at_rails((Way(1, 1),)) == faults + normal
 
@@ -210,8 +210,8 @@ def test_equal_lengths_hold_a_side_only_where_there_is_no_room_to_make_them_equa
 @pytest.mark.parametrize("right", [7600, 20000])
 def test_both_sides_move_alike_only_where_the_axis_is_the_middle_of_the_frame(right, monkeypatch):
     """Elsewhere the nearer boundary would stay behind its ports."""
-    process, tightened, sides = load("sky130A"), _Cell.tightened, []
-    monkeypatch.setattr(_Cell, "tightened", lambda cell, ways: sides.append(len(ways)) or tightened(cell, ways))
+    process, tightened, sides = load("sky130A"), FramedCell.tightened, []
+    monkeypatch.setattr(FramedCell, "tightened", lambda cell, ways: sides.append(len(ways)) or tightened(cell, ways))
     pins = pads(process, 2, 6000)
     axis = (pins["n0"].left + pins["n1"].right) // 2
     ports = [PortNet("n0", (pins["n0"],), side="left"), PortNet("n1", (pins["n1"],), side="right")]
@@ -315,7 +315,7 @@ def test_cuts_and_pads_of_a_via_are_no_wires_whose_middle_gets_shorter(given, co
     core, (_, frame, result, *rest) = given(process)
     via = Via("Via2", core.right + 2000, core.top + 2000, columns, rows)
     net = replace(result.nets[0], wires=(), metal=(), vias=(via,))
-    cell = _Cell(process, replace(frame, ports=(), cuts=()), replace(result, nets=(net,)), *rest)
+    cell = FramedCell(process, replace(frame, ports=(), cuts=()), replace(result, nets=(net,)), *rest)
     way = Way(1 if rows > 1 else 0, 1)
     whole = {box[way.axis]: box[way.axis + 2] for _, box in via_pads(stack, via)}
     spans = {span.low: span.high for _, span in cell.mobile(way)}
@@ -326,7 +326,7 @@ def test_cuts_and_pads_of_a_via_are_no_wires_whose_middle_gets_shorter(given, co
 @pytest.mark.parametrize(("same", "frames"), [(True, 2), (False, 2), (True, 1)])
 def test_pairs_are_made_equal_once_where_keeping_lengths_moves_no_frame(monkeypatch, same, frames):
     """The frame moves once where all pairs that were equally long still are."""
-    state = routing._Settled(SimpleNamespace(wiring=None), "routed", (), {})
+    state = routing.SettledRoutes(SimpleNamespace(wiring=None), "routed", (), {})
     search = SimpleNamespace(axis_x=0, equal_lengths=())
     loaded, moved = [], []
 
@@ -349,7 +349,7 @@ def test_pairs_are_made_equal_once_where_keeping_lengths_moves_no_frame(monkeypa
     monkeypatch.setattr(
         routing, "measured_mirrors", lambda _technology, result, *_: (SimpleNamespace(lacks=lacks[result]),)
     )
-    best = routing._settled(SimpleNamespace(technology=None, obstacles=()), state, search)
+    best = routing.settled(SimpleNamespace(technology=None, obstacles=()), state, search)
     assert len(moved) == frames
     assert loaded == (["moved"] if same else ["moved", "kept"])
     assert best.result == ("moved" if same else "kept")

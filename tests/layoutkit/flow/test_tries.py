@@ -23,10 +23,10 @@ EQUAL = {**dict.fromkeys(FIGURES, 0.0), "over_aspect": 1.0, "area_um2": 100.0, "
 
 
 def test_the_second_try_of_one_process_is_what_one_build_with_its_seed_and_aspect_gives(tmp_path, monkeypatch):
-    started, start = [], tries._Pool._new_process
+    started, start = [], tries.TryPool.new_process
     monkeypatch.setattr(tries, "at_a_time", lambda _: 1)
     monkeypatch.setattr(Try, "rank", property(lambda one: -one.number))
-    monkeypatch.setattr(tries._Pool, "_new_process", lambda pool: started.append(start(pool)) or started[-1])
+    monkeypatch.setattr(tries.TryPool, "new_process", lambda pool: started.append(start(pool)) or started[-1])
     request = LayoutRequest(netlist_text=NETLIST, technology="sky130A", workspace=str(tmp_path / "two"), seed=5)
     lines = []
     report = build_layout(replace(request, effort=2, last_stage="export"), lines.append)
@@ -122,7 +122,7 @@ def test_a_killed_process_fails_the_try_that_it_makes_and_no_other(slots, killed
             process.wait()
 
     monkeypatch.setattr(tries, "at_a_time", lambda _: slots)
-    pool = tries._Pool(tmp_path, LayoutRequest(), prepare, lambda _: None)
+    pool = tries.TryPool(tmp_path, LayoutRequest(), prepare, lambda _: None)
     errors = [each.error for each in pool.run(Effort(2))]
     pool.stop()
     assert killed in errors[0]

@@ -11,7 +11,7 @@ from layoutkit.flow import placing
 from layoutkit.flow.build import build_layout
 from layoutkit.flow.design import LayoutRequest, make_design, read_circuit
 from layoutkit.flow.overlays import outline_area
-from layoutkit.flow.placing import _Arranged, place_modules
+from layoutkit.flow.placing import Arranged, place_modules
 from layoutkit.flow.ports import with_ports
 from layoutkit.flow.room import Room
 from layoutkit.flow.symmetric_modules import least_area
@@ -127,9 +127,7 @@ def test_area_decides(monkeypatch):
 
 
 def test_a_symmetric_arrangement_that_is_too_long_is_not_taken(monkeypatch):
-    monkeypatch.setattr(
-        _Arranged, "aspect", property(lambda each: 2.1 if "main" in each.plan.islands.values() else 1.0)
-    )
+    monkeypatch.setattr(Arranged, "aspect", property(lambda each: 2.1 if "main" in each.plan.islands.values() else 1.0))
     free = place_modules(design_of(COMPARATOR, "sg13g2"), OPTIONS)
     assert all(len(sides(free, device)) == 1 for device in ("M12", "M13"))
 

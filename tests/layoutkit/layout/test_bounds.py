@@ -102,7 +102,7 @@ def test_a_bomb_is_refused_when_it_is_read_as_oasis(tmp_path, name):
 
 def test_a_chain_of_cells_too_long_for_klayouts_reader_is_refused_before_it_reads(monkeypatch, tmp_path):
     path = saved(chain(bounds.MAX_DEPTH), tmp_path / "chain.gds")
-    monkeypatch.setattr(bounds, "_MANY_CELLS", 10)
+    monkeypatch.setattr(bounds, "MANY_CELLS", 10)
     assert bounds.gds_faults(path.read_bytes()) == ["its cells are nested 101 levels deep; at most 100 are read"]
 
 

@@ -82,8 +82,8 @@ def test_channels_of_unequal_width_in_series_are_not_one(technology):
 
 def test_many_stacks_are_folded_together_and_not_one_after_the_other(monkeypatch):
     looks = []
-    inner_nets = folding._inner_nets
-    monkeypatch.setattr(folding, "_inner_nets", lambda *given: looks.append(given) or inner_nets(*given))
+    inner_nets = folding.inner_nets
+    monkeypatch.setattr(folding, "inner_nets", lambda *given: looks.append(given) or inner_nets(*given))
     nets = [("vss", "x"), ("x", "y"), ("y", "z"), ("z", "out")]
     parts = [
         ReferenceDevice(

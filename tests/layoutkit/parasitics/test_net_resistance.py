@@ -7,7 +7,7 @@ import pytest
 from layoutkit.extract.metal_mesh import ladder, mean_resistance, mesh_of
 from layoutkit.parasitics.layout_circuit import FeedPoint, Feeds
 from layoutkit.parasitics.net_network import net_network
-from layoutkit.parasitics.net_resistance import ResistorNetwork, WireExtractor, _corrected, resistances
+from layoutkit.parasitics.net_resistance import ResistorNetwork, WireExtractor, corrected, resistances
 from layoutkit.technology import load
 
 SKY = load("sky130A")
@@ -157,6 +157,6 @@ def test_a_small_network_is_written_as_it_is_and_a_large_one_with_at_most_one_pe
 
 def test_nodes_that_are_added_are_not_the_start_whatever_its_number():
     """The nodes 0 and 1 are 2 ohm from node 2 in the kept part and 5 ohm in truth, so each gets 3 ohm in front."""
-    written = _corrected([(0, 2, 0.5), (1, 2, 0.5)], 2, {0: 5.0, 1: 5.0})
+    written = corrected([(0, 2, 0.5), (1, 2, 0.5)], 2, {0: 5.0, 1: 5.0})
     assert set(written.inner) == {3, 4}
     assert all(one != other for one, other, _ in written.resistors)

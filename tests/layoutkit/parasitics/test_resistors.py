@@ -11,7 +11,7 @@ from layoutkit.draw.passive import resistor
 from layoutkit.draw.resistor import ResistorSpec, draw_resistors
 from layoutkit.extract.extractor import extract
 from layoutkit.parasitics.capacitance import capacitances
-from layoutkit.parasitics.external_engines import _figures, _with_pins
+from layoutkit.parasitics.external_engines import figures_of_elements, with_pins
 from layoutkit.parasitics.net_shapes import GROUND, NetShapes, inner_nets, net_shapes
 from layoutkit.technology import load
 from layoutkit.technology.passive_sizes import PassiveSize
@@ -151,10 +151,10 @@ def test_figures_of_another_program_are_divided_among_the_ends_as_well():
     """Nets inside a resistor got labels, and are no pins; net 0 is one of the circuit, not the program's substrate."""
     circuit = Circuit("x", (Device("R1", "resistor", "r", {}, {"p": "a", "n": "0"}),), ("a", "0"))
     text = "C1 a inner_7 2f\nC2 inner_7 VSUBS 8f\nC3 a 0 1f\nC4 inner_7 0 4f\n"
-    nets, _ = _figures(text, circuit, {"inner_7": (("a", 0.25), ("0", 0.75))})
+    nets, _ = figures_of_elements(text, circuit, {"inner_7": (("a", 0.25), ("0", 0.75))})
     found = {net.net: net for net in nets}
     assert found["a"].ground_fF == 2.0
     assert found["0"].ground_fF == 6.0
     assert found["a"].coupling_fF == {"0": 1 + 0.75 * 2 + 0.25 * 4} == {"0": found["0"].coupling_fF["a"]}
-    spice, unchecked = _with_pins(".subckt x 0 inner_7 a\n.ends\n", "x", circuit, {"inner_7"})
+    spice, unchecked = with_pins(".subckt x 0 inner_7 a\n.ends\n", "x", circuit, {"inner_7"})
     assert (spice.splitlines()[0], unchecked) == (".subckt x a 0", [])

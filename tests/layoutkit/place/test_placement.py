@@ -292,8 +292,8 @@ def test_updating_a_state_gives_the_same_as_packing_everything_again():
     """Oracles: a fresh state with the same choices, and the wires of the placement."""
     blocks, chance = blocks_of_all_kinds(), random.Random(1)
     problem = make_problem(TECHNOLOGY, blocks, PlacementOptions())
-    numbers, (rest, saved, out) = engine._as_lists(problem.numbers), engine._scratch(problem)
-    n, state = len(problem.items), engine._first_state(problem)
+    numbers, (rest, saved, out) = engine.as_lists(problem.numbers), engine.scratch_of(problem)
+    n, state = len(problem.items), engine.first_state(problem)
     cost, compared = annealing.UNBOUNDED, 0
     for number in range(300):
         saved[:] = state
@@ -304,7 +304,7 @@ def test_updating_a_state_gives_the_same_as_packing_everything_again():
         if out[0] > limit or chance.random() < 0.2:  # refused during its computation, or afterwards
             state[:] = saved
             continue
-        cost, fresh = out[0], _with_choices(engine._empty_state(problem), state, n)
+        cost, fresh = out[0], _with_choices(engine.empty_state(problem), state, n)
         annealing.cost_of(fresh, numbers, rest, annealing.UNBOUNDED, out)
         placement = placement_of(problem, state, blocks)
         assert (placement, cost) == (placement_of(problem, fresh, blocks), out[0])
@@ -357,7 +357,7 @@ def test_searches_are_compiled_once_those_of_a_process_cost_as_much_as_that(monk
 def test_compiled_functions_are_not_taken_from_the_cache_of_others():
     namespace = {**vars(packing), **vars(packing), **vars(annealing)}
     changed = {**namespace, "I_SIZE": namespace["I_SIZE"] + 1}
-    assert engine._version(dict(namespace)) == engine._version(namespace) != engine._version(changed)
+    assert engine.version_of(dict(namespace)) == engine.version_of(namespace) != engine.version_of(changed)
 
 
 def test_of_several_shapes_the_one_is_chosen_that_makes_the_layout_small():

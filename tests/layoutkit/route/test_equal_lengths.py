@@ -8,7 +8,7 @@ from route_fields import as_obstacles
 from route_oracle import faults
 
 from layoutkit.route import NetRequest, RouteOptions, Terminal, Via, Wire, route
-from layoutkit.route.equal_loads import _BumpCheck
+from layoutkit.route.equal_loads import BumpCheck
 from layoutkit.route.metal import Finisher, NetMetal
 from layoutkit.route.occupancy import Occupancy
 from layoutkit.route.routes import EqualLengths
@@ -98,7 +98,7 @@ def test_no_bump_takes_away_what_other_metal_only_touches():
     finisher, wire = on_met1()
     for y, meets in ((140, True), (145, False)):
         metal = NetMetal(wires=[wire, Wire("met1", ((4000, y), (5000, y)), 140)])
-        assert _BumpCheck(finisher, metal, wire).needs((4200, -70, 4600, 70)) is meets
+        assert BumpCheck(finisher, metal, wire).needs((4200, -70, 4600, 70)) is meets
 
 
 def test_a_bump_is_judged_as_the_whole_net_with_it():
@@ -112,7 +112,7 @@ def test_a_bump_is_judged_as_the_whole_net_with_it():
             bump = ((4200, 0), (4200, depth), (4480, depth), (4480, 0))
             longer = Wire("met1", (wire.points[0], *bump, wire.points[1]), 140)
             bumped = NetMetal(wires=[longer, *others, *more], vias=metal.vias)
-            spoils = _BumpCheck(finisher, metal, wire).spoils(longer)
+            spoils = BumpCheck(finisher, metal, wire).spoils(longer)
             assert spoils is (len(finisher.flaws(bumped)) > len(finisher.flaws(metal))), (depth, flawed)
             found.append(spoils)
     assert set(found) == {True, False}

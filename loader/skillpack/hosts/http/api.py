@@ -367,7 +367,7 @@ def without_paths(value: Any, request: Any) -> Any:
         request: The request, as JSON.
     """
     known = [text for text in _texts(request) if _may_hold_path(text)]
-    folders = (str(pathlib.Path.cwd()), *_own_folders())
+    folders = (str(pathlib.Path.cwd()), *own_folders())
     paths = sorted(match[0] for text in known for match in _PATH.finditer(text))
     secret = tuple(folder for folder in folders if not any(folder in text for text in known))
     return _Redaction(paths, secret).of(value)
@@ -427,7 +427,7 @@ def _texts(value: Any, depth: int = 0) -> Iterator[str]:
 
 
 @cache
-def _own_folders() -> tuple[str, ...]:
+def own_folders() -> tuple[str, ...]:
     """Return folders of this installation and this user that a text may contain."""
     folders = {str(pathlib.Path(__file__).resolve().parents[3]), sys.prefix, sys.base_prefix, tempfile.gettempdir()}
     home = os.path.expanduser("~")  # noqa: PTH111 - unchanged if there is no home folder

@@ -3,7 +3,7 @@
 ``netlist.schema.json`` states the format in plain names such as ``nmos``, ``w`` and ``d``. Other spellings are replaced
 before the check. What a schema cannot say is checked here: names are printable, and nothing is given twice.
 
-jsonschema needs about a millisecond per device, so it sees each shape once (``_Shapes``). A parameter is checked
+jsonschema needs about a millisecond per device, so it sees each shape once (``CheckedShapes``). A parameter is checked
 without the others; otherwise the combinations of parameters would make too many shapes.
 """
 
@@ -111,7 +111,7 @@ class Cell:
     supplies: StatedSupplies | None = None
 
 
-class _Shapes:
+class CheckedShapes:
     """Finds the shape of a value: the schema accepts all values of one shape, or none of them.
 
     Two numbers have the same shape if no bound of the schema lies between them, and two texts if the same patterns and
@@ -129,7 +129,7 @@ class _Shapes:
     def __init__(self, schema: Any) -> None:
         stated: dict[str, set[Any]] = {keyword: set() for keyword in self.KEYWORDS}
         self._words: set[Any] = set()
-        for keyword, rule in _keywords(schema):
+        for keyword, rule in keywords(schema):
             if isinstance(rule, str | int | float):
                 stated[keyword].add(rule)
             elif keyword in ("enum", "required", "properties"):
@@ -161,7 +161,7 @@ class _Shapes:
         return "text", bisect_right(self._lengths, len(value)), *(search(value) is None for search in self._searches)
 
 
-def _keywords(schema: Any) -> Iterator[tuple[str, Any]]:
+def keywords(schema: Any) -> Iterator[tuple[str, Any]]:
     """Yield every keyword of a schema and of its parts, with its rule, except what only describes."""
     for keyword, rule in schema.items() if isinstance(schema, dict) else ():
         if keyword in ("$schema", "title", "description", "x-error"):
@@ -173,7 +173,7 @@ def _keywords(schema: Any) -> Iterator[tuple[str, Any]]:
         else:
             parts = rule if isinstance(rule, list) else [rule]
         for part in parts:
-            yield from _keywords(part)
+            yield from keywords(part)
 
 
 def _is_unique(items: list[Any]) -> bool:
@@ -182,8 +182,8 @@ def _is_unique(items: list[Any]) -> bool:
 
 
 @cache
-def _shapes() -> _Shapes:
-    return _Shapes(SCHEMA.content)
+def _shapes() -> CheckedShapes:
+    return CheckedShapes(SCHEMA.content)
 
 
 @cache

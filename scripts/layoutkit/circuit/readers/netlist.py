@@ -38,7 +38,7 @@ WRONG_BODIES = {
 _SPICE_SUFFIXES = frozenset(
     {".sp", ".spi", ".spice", ".cdl", ".cir", ".ckt", ".net", ".scs", ".src", ".spx", ".subckt"}
 )
-_SPICE_LINE = re.compile(
+SPICE_LINE = re.compile(
     r"^[ \t]*(?:(?:\*\*[ \t]*)?\.?(?:subckt|topckt)\s+\S|\.(?:end|include|param|global|lib)\b"
     r"|[mx]\S*\s+\(?\S+(?:\s+\S+){3})",
     re.IGNORECASE | re.MULTILINE,
@@ -134,7 +134,7 @@ def _is_json(text: str, path: str | Path | NetlistText) -> bool:
     suffix = ".spice" if isinstance(path, NetlistText) else Path(path).suffix.lower()
     if suffix == ".json" or suffix in _SPICE_SUFFIXES:
         return suffix == ".json"
-    return _SPICE_LINE.search(text) is None
+    return SPICE_LINE.search(text) is None
 
 
 def suspicious_nets(circuit: Circuit) -> tuple[str, ...]:

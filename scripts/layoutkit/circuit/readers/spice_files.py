@@ -29,7 +29,7 @@ MAX_INCLUDED_FILES = 64
 
 _INCLUDES = frozenset({".include", ".inc", ".incl", ".lib", "include"})
 _FOREIGN_INCLUDES = frozenset({"ahdl_include", ".osdi", ".hdl", ".verilog", "pre_osdi", ".spiceinit"})
-_SUBCIRCUIT = re.compile(r"^[ \t]*(?:\*\*[ \t]*)?\.?(?:subckt|topckt|macro)\s+\(?(\S+)", re.IGNORECASE | re.MULTILINE)
+SUBCIRCUIT = re.compile(r"^[ \t]*(?:\*\*[ \t]*)?\.?(?:subckt|topckt|macro)\s+\(?(\S+)", re.IGNORECASE | re.MULTILINE)
 _SECTION = re.compile(r"\w+")  # ".lib tt" opens a section of a library; ".lib models.lib" reads a file
 _STATEMENT_WORDS = frozenset({"subckt", "topckt", "ends", "parameters", "simulator", "global", "model", "include"})
 
@@ -80,7 +80,7 @@ class StatementReader:
         text = read_text(self._main)
         self._bytes = len(text)
         self._look_at(text, self._main.name)
-        subcircuits = {match[1].lower() for match in _SUBCIRCUIT.finditer(text)}
+        subcircuits = {match[1].lower() for match in SUBCIRCUIT.finditer(text)}
         lines = self._without_title(logical_lines(text), subcircuits)
         spectre = _speaks_spectre(text, str(self._main))
         if spectre:

@@ -141,16 +141,16 @@ def split_statement(line: LogicalLine, place: str) -> Statement:
     """
     directive = _PATH_DIRECTIVE.fullmatch(line.text)
     if directive is None:
-        return _plain_statement(line, place) or _Splitter(line, place).run()
-    rest = _Splitter(LogicalLine(line.number, directive["rest"]), place).run()
+        return plain_statement(line, place) or Splitter(line, place).run()
+    rest = Splitter(LogicalLine(line.number, directive["rest"]), place).run()
     words = (line.text.split(maxsplit=1)[0], directive["path"], *rest.words)
     return Statement(place, words, rest.params)
 
 
-def _plain_statement(line: LogicalLine, place: str) -> Statement | None:
+def plain_statement(line: LogicalLine, place: str) -> Statement | None:
     """Return the statement of a line that is words and then ``key=value`` pairs, as most are; None for any other.
 
-    It reads what ``_Splitter`` reads, several times as fast.
+    It reads what ``Splitter`` reads, several times as fast.
     """
     if _NOT_PLAIN.search(line.text) is not None:
         return None
@@ -165,7 +165,7 @@ def _plain_statement(line: LogicalLine, place: str) -> Statement | None:
     return Statement(place, tuple(parts[:first]), params, {}, line.commented)
 
 
-class _Splitter:
+class Splitter:
     """A single pass over one logical line."""
 
     def __init__(self, line: LogicalLine, place: str) -> None:
@@ -178,6 +178,7 @@ class _Splitter:
         self._pins: dict[str, str] | None = None
 
     def run(self) -> Statement:
+        """Return the line as a statement."""
         text = self._text
         while self._at < len(text):
             char = text[self._at]
