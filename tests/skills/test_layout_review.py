@@ -35,7 +35,8 @@ def test_the_example_is_signed_and_every_finding_has_place_figure_reason_and_rem
 
 
 def test_every_limit_is_in_the_table():
-    rows = [line.split("|")[1] for line in (ASSETS.parent / "SKILL.md").read_text().splitlines() if line[:3] == "| `"]
+    lines = (ASSETS.parent / "references/limits.md").read_text().splitlines()
+    rows = [line.split("|")[1] for line in lines if line[:3] == "| `"]
     named = set()
     for row in rows:
         names = re.findall(r"`([^`]+)`", row)

@@ -7,7 +7,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.errors import listed
-from layoutkit.review import floorplan, ports_and_cuts, room_and_wells, stage_order, supply_ways
+from layoutkit.review import floorplan, folding_and_dummies, ports_and_cuts, room_and_wells, stage_order, supply_ways
 from layoutkit.review.coupling import Coupling
 from layoutkit.review.dead_metal import DeadMetal
 from layoutkit.review.electrical import Electrical
@@ -36,6 +36,7 @@ _OF_THE_SUBJECT: tuple[Callable[[Subject], Iterable[Remark]], ...] = (
     room_and_wells.room, room_and_wells.shape, room_and_wells.wide_channels, room_and_wells.empty_rings,
     room_and_wells.rings, room_and_wells.lone_dummies, room_and_wells.well_tap, room_and_wells.domains,
     room_and_wells.floating_bodies,
+    folding_and_dummies.split_channels, folding_and_dummies.dummies_between, folding_and_dummies.dummies_away,
     ports_and_cuts.wires, ports_and_cuts.poly_wires, supply_ways.supply_necks,
 )  # fmt: skip
 """The findings that need nothing but the subject: layout, circuit and limits."""

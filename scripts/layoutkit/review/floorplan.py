@@ -24,6 +24,7 @@ _EDGE_UM = 0.5  # metal this near to the edge of the cell is at the edge [um]
 _PORT_UM = 1.0  # a port this near to the edge is joined there; less is called no fault by engineers [um]
 _OUTSIDE_UM = 0.1  # a signal this far outside the rails is within them; less is called noise by an engineer [um]
 _FRAMED = 0.5  # share of the transistors' height from which on rails frame them
+_FEWEST_CELLS = 3  # equal cells from which on they are an array
 _LEAST_AT_RAILS = 6  # transistors from which their share at the right rail is judged
 
 
@@ -125,7 +126,8 @@ def _wrong_rails(subject: Subject, up: int) -> list[Remark]:
     """
     sides = {**dict.fromkeys(subject.supplies.power, up), **dict.fromkeys(subject.supplies.ground, -up)}
     own = [p for p in subject.placed if p.device.is_mos and p.device.terminals["s"] in sides]
-    own = [placed for placed in own if not subject.is_idle(placed)]
+    stacked = _stacked(subject)
+    own = [placed for placed in own if not subject.is_idle(placed) and placed.id not in stacked]
     wrong = [p for p, middle in _middles(subject, own) if sides[p.device.terminals["s"]] * (p.centre[1] - middle) < 0]
     wrong.sort(key=lambda placed: placed.index)
     lie = "lies" if len(wrong) == 1 else "lie"
@@ -133,6 +135,19 @@ def _wrong_rails(subject: Subject, up: int) -> list[Remark]:
     share = len(wrong) / len(own) if len(own) >= _LEAST_AT_RAILS else 0.0
     found = subject.finding("rail-side.share", share, why, devices=wrong)
     return found or _far_from_rails(subject, [placed for placed in own if not subject.is_full(placed)], sides)
+
+
+def _stacked(subject: Subject) -> set[str]:
+    """Return the devices of equal cells that lie in rows above each other, each with rails of its own."""
+    arrays: dict[str, list[kdb.Box]] = defaultdict(list)
+    for instance in subject.circuit.subcircuits:
+        arrays[instance.cell].append(box_around(placed.box for placed in subject.devices(instance.devices)))
+    rows = {
+        cell
+        for cell, boxes in arrays.items()
+        if len(boxes) >= _FEWEST_CELLS and max(box.bottom for box in boxes) >= min(box.top for box in boxes)
+    }
+    return {name for each in subject.circuit.subcircuits if each.cell in rows for name in each.devices}
 
 
 def _far_from_rails(subject: Subject, own: Sequence[PlacedDevice], sides: Mapping[str, int]) -> list[Remark]:

@@ -63,6 +63,8 @@ class Matching:
                 yield from self.bare_ends(group)
         for group in self._switched():
             yield from self.apart(group)
+        for group in self._lone_references():
+            yield from self.bare_ends(group)
         yield from self.unlike_lengths()
         yield from self.covered_switches()
 
@@ -94,6 +96,19 @@ class Matching:
                     if each.device.id in subject.both_ways and gates & {*each.device.terminals.values()}
                 )
                 yield MatchedDevices("mirror behind switches", False, tuple(devices), (*devices, *joining))
+
+    def _lone_references(self) -> Iterator[MatchedDevices]:
+        """Yield the diodes in no group whose gate is a port or that of others of their kind, as in a mirror."""
+        grouped = {placed for group in self.transistors for placed in group.devices}
+        for placed in self.subject.placed:
+            net = placed.device.terminals
+            if not placed.device.is_mos or net["d"] != net["g"] or net["d"] == net["s"] or placed in grouped:
+                continue
+            kind = (placed.device.model, placed.device.l, net["g"])
+            copies = [p for p in self.subject.placed if p.device.is_mos and p is not placed]
+            copies = [p for p in copies if (p.device.model, p.device.l, p.device.terminals["g"]) == kind]
+            if net["g"] not in self.subject.supplies and (copies or net["g"] in self.subject.circuit.ports):
+                yield MatchedDevices("reference", False, (placed,), (placed, *copies))
 
     def apart(self, group: MatchedDevices) -> list[Remark]:
         """Return whether foreign devices lie among the devices of a group, or too much room."""

@@ -77,8 +77,12 @@ def unlike(subject: Subject, array: Array) -> list[Remark]:
 
 
 def pitch(subject: Subject, cells: Sequence[Cell]) -> list[Remark]:
-    """Return whether the cells do not lie at one pitch."""
-    off = subject.um(off_pitch([centre_of(cell) for cell in cells], subject.technology.to_dbu(_ONE_ROW_UM)))
+    """Return whether the cells do not lie at one pitch; those of two instances have one in each of them."""
+    halves: dict[str, list[Cell]] = defaultdict(list)
+    for cell in cells:
+        halves[subject.instance_of.get(cell[0].id, "").rpartition(".")[0]].append(cell)
+    row = subject.technology.to_dbu(_ONE_ROW_UM)
+    off = subject.um(max(off_pitch([centre_of(cell) for cell in half], row) for half in halves.values()))
     return _found(subject, "", off, cells, f"they miss one pitch by {off:.3g} um")
 
 

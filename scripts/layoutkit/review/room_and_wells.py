@@ -123,9 +123,12 @@ def _used(subject: Subject) -> tuple[kdb.Region, kdb.Box]:
     for spec in subject.technology.passives.values():
         if "plate" in spec.parts:
             every += subject.layer(spec.parts["plate"])
-    for placed in subject.placed:  # bars of a bank with the gaps between them
+    bars: dict[str, list[kdb.Box]] = defaultdict(list)  # of a bank with the gaps between them
+    for placed in subject.placed:
         if placed.device.type == "resistor":
-            every += region_of(box.enlarged(gap, gap) for box in placed.boxes).merged().sized(-gap)
+            bars[placed.device.model] += placed.boxes
+    for boxes in bars.values():
+        every += region_of(box.enlarged(gap, gap) for box in boxes).merged().sized(-gap)
     half = subject.technology.to_dbu(_CLOSE_UM) // 2
     closed = every.merged().sized(half).merged().sized(-half)
     return closed.hulls().merged(), every.bbox()
@@ -282,11 +285,17 @@ def lone_dummies(subject: Subject) -> list[Remark]:
     """Return the transistors that are always off and in no row or column of working ones: they guard nothing.
 
     Three dummies in a row guard what is beside them; those beyond guard nothing. What is off between two ports or
-    supplies is a clamp.
+    supplies is a clamp, and with a signal at its gate a capacitor.
     """
     reach = subject.technology.to_dbu(_BESIDE_UM)
-    outside = {*subject.circuit.ports, *subject.supplies.power, *subject.supplies.ground}
-    clamps = [p for p in subject.placed if p.device.is_mos and len(p.ends) > 1 and p.ends <= outside]
+    supplies = subject.supplies
+    outside = {*subject.circuit.ports, *supplies.power, *supplies.ground}
+    clamps = [p for p in subject.placed if p.device.is_mos and p.ends <= outside]
+    clamps = [
+        p
+        for p in clamps
+        if len(p.ends) > 1 or p.device.terminals["g"] not in p.ends | {*supplies.power, *supplies.ground}
+    ]
     clamped = [box for placed in clamps for box in placed.boxes]
     used, lone = kdb.Shapes(), [box for box in subject.idle_boxes if box not in clamped]
     for placed in subject.placed:

@@ -78,6 +78,7 @@ def far_loads(subject: Subject) -> Iterator[Remark]:
         for net in {placed.device.terminals.get("d") for placed in pair}:
             loads = [placed for placed in subject.placed if net in placed.ends]
             loads = [p for p in loads if p.device.type not in {pair[0].device.type, "capacitor"}]
+            loads = [p for p in loads if not only_to_capacitors(subject, p)]
             far += sorted(((gap_between(box, p.box), p) for p in loads), key=lambda each: (each[0], each[1].index))[:1]
         gap = max((gap for gap, _ in far), default=0.0)
         nearest = subject.devices(load.id for _, load in far)
@@ -85,6 +86,18 @@ def far_loads(subject: Subject) -> Iterator[Remark]:
         yield from subject.finding(
             "flow-order.load", subject.um(gap), why, devices=[*pair, *nearest], cause="far loads"
         )
+
+
+def only_to_capacitors(subject: Subject, placed: PlacedDevice) -> bool:
+    """Return whether a resistor carries no direct current: nothing but capacitors is on one of its nets."""
+    ends = [
+        subject.circuit.nets[net]
+        for net in placed.ends
+        if net not in subject.circuit.ports and net not in subject.supplies
+    ]
+    others = ([subject.circuit.device(end.device) for end in each if end.device not in placed.names] for each in ends)
+    resistor = placed.device.type == "resistor"
+    return resistor and any(each and all(other.type == "capacitor" for other in each) for each in others)
 
 
 def far_in_series(subject: Subject) -> Iterator[Remark]:

@@ -15,7 +15,8 @@ from layoutkit.parasitics.net_network import layout_networks, pair_mismatches
 from layoutkit.parasitics.net_parasitics import NetParasitics
 from layoutkit.parasitics.net_shapes import net_shapes
 from layoutkit.review.finding import Unjudged
-from layoutkit.review.subject import box_around, turned
+from layoutkit.review.stage_order import only_to_capacitors
+from layoutkit.review.subject import box_around, gap_between, turned
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -67,7 +68,30 @@ class SymmetryReview:
             members[None][1].extend(placed for placed in alone if placed.index not in self._cell)
             for pairs, alone in members.values():
                 yield from self.axis(pairs, alone) if pairs else ()
+        yield from self.apart()
         yield from self.net_pairs()
+
+    def apart(self) -> Iterator[Remark]:
+        """Yield the images that lie apart: two transistors that are no switches or logic, or two resistors."""
+        subject, roles = self.subject, self.subject.roles
+        said = {name for each in roles.groups if each.type in _SAID for name in each.devices} | subject.both_ways
+        for placed in subject.placed:
+            kinds = placed.device.is_mos or (
+                placed.device.type == "resistor" and not only_to_capacitors(subject, placed)
+            )
+            if (
+                not kinds
+                or placed.id in said
+                or subject.is_idle(placed)
+                or placed.device.terminals.get("g") in roles.clocks
+            ):
+                continue
+            for image in (each for each in subject.images(placed) if placed.index < each.index):
+                gap = subject.um(min(gap_between(one, other) for one in placed.boxes for other in image.boxes))
+                why = f"{placed.id} and {image.id}, halves that must match, lie {gap:.3g} um apart"
+                yield from subject.finding(
+                    "group-apart.halves", gap, why, devices=[placed, image], cause="halves apart"
+                )
 
     @cached_property
     def _banked(self) -> set[str]:
@@ -360,6 +384,7 @@ def _unlike(one: PlacedDevice, other: PlacedDevice) -> int:
     return int(max(abs(a - b) for ends in zip(*sizes, strict=True) for a, b in zip(*ends, strict=True)))
 
 
+_SAID = frozenset({"differential_pair", "inverter"})  # judged elsewhere, or no halves
 _BANKS = frozenset({"current_mirror", "cascode_pair"})
 _DEPTH = 2  # levels up and down whose capacitance counts
 _REACH_UM = 8.0  # of the fields of wires, where the technology does not say [um]

@@ -1,7 +1,7 @@
 """Matched devices whose errors matter to the circuit are severe; what only changes a bias is worth mending."""
 
 import pytest
-from planted_layout import Planted, severities
+from planted_layout import SIDE, Planted, both, pair, severities, wired
 
 
 def tracks(planted, first=40.0, ports=()):
@@ -63,3 +63,106 @@ def test_a_well_that_nothing_is_joined_to(joined, expected):
     planted.mos("M1", "nmos", 0, 0, 4, 1, "out in vss vss")
     planted.mos("M2", "pmos", 6, 0, 4, 1, f"out in vdd {joined}")
     assert severities(tracks(planted, ports=("in", "out")).review(), "well-tap", "floats") == expected
+
+
+def loaded(gap, gate):
+    """Return a pair with two loads as far from each other as told, about its middle."""
+    planted = pair()
+    left = 1.6 - gap / 2 - 1 - SIDE
+    planted.mos("M4", "pmos", left, 30, 4, 1, f"outp {gate} vdd vdd")
+    planted.mos("M5", "pmos", left + 1 + gap, 30, 4, 1, f"outn {gate} vdd vdd")
+    return wired(planted, vdd=45.0, **{gate: 40.0}).review()
+
+
+@both("group-apart.halves", "should")
+def test_loads_of_a_pair_that_lie_apart(figure, expected):
+    assert severities(loaded(figure, "b"), "group-apart", "halves") == expected
+
+
+@pytest.mark.parametrize(("gate", "expected"), [("b", {"should"}), ("clk", set())])
+def test_what_a_clock_turns_on_may_lie_apart(gate, expected):
+    assert severities(loaded(20, gate), "group-apart", "halves") == expected
+
+
+@pytest.mark.parametrize(
+    ("gate", "guarded", "expected"), [("b", False, {"should"}), ("b", True, set()), ("x", False, set())]
+)
+def test_a_reference_whose_copies_are_elsewhere(gate, guarded, expected):
+    """Its gate is a port; a diode between inner nets biases nothing."""
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, 4, 1, f"{gate} {gate} vss vss")
+    planted.mos("M2", "pmos", 30, 0, 4, 0.5, f"{gate} in vdd vdd")
+    for left in (-0.4, 2.3) if guarded else ():
+        planted.box("Poly2", left, -0.3, left + 0.3, 4.3)
+    assert severities(tracks(planted, ports=("b", "in")).review(), "group-unlike", "reference") == expected
+
+
+@both("room.split", "should")
+def test_channels_that_are_too_narrow(figure, expected):
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, round(figure, 3), 1, "out in vss vss", 2)
+    planted.mos("M2", "nmos", 10, 0, 0.3, 1, "z in vss vss")  # one channel is as wide as asked for
+    assert severities(tracks(planted, ports=("out", "in", "z")).review(), "room", "divided") == expected
+
+
+@pytest.mark.parametrize(("dummies", "expected"), [(3, set()), (4, {"should"})])
+def test_as_many_dummies_as_channels_in_a_row(dummies, expected):
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, 4, 1, "out in vss vss", 4)
+    planted.mos("MD", "nmos", 4 * (1 + SIDE), 0, 4, 1, "vss vss vss vss", dummies)
+    assert severities(tracks(planted, ports=("out", "in")).review(), "rings", "in a row") == expected
+
+
+@both("rings.away", "should")
+def test_a_dummy_away_from_its_transistor(figure, expected):
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, 4, 1, "out in vss vss")
+    planted.mos("MD", "nmos", 1 + figure, 0, 4, 1, "out in out vss")
+    planted.mos("MX", "nmos", 30, 0, 4, 1, "z z2 vss vss")
+    assert severities(tracks(planted, ports=("out", "in", "z", "z2")).review(), "rings", "never on") == expected
+
+
+@pytest.mark.parametrize(("gate", "expected"), [("vss", {"should"}), ("out", set())])
+def test_a_transistor_as_a_capacitor_is_no_dummy(gate, expected):
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, 2, 0.5, "out in vss vss")
+    planted.mos("MC", "nmos", 16, 0, 2, 0.5, f"vss {gate} vss vss")
+    assert severities(tracks(planted, ports=("out", "in")).review(), "rings", "always off") == expected
+
+
+@pytest.mark.parametrize(("end", "expected"), [("vdd", {"should"}), ("c", set())])
+def test_a_resistor_to_a_capacitor_is_no_load(end, expected):
+    planted = pair()
+    planted.bar("R1", 0, 60, 1, 10, f"outp {end}")
+    if end == "c":
+        planted.plate("C1", 10, 90, 5, "z c")
+        planted.label("z", "Metal5", 12, 92)
+        planted.via3("c", 9.5, 80)
+        planted.box("Metal4", 9.3, 80, 9.7, 90, "c")
+    planted.mos("MZ", "pmos", 40, 10, 4, 1, "zz zzz vdd vdd")
+    ends = planted.ends.pop("c", [])
+    wired(planted, vdd=75.0, zz=30.0, zzz=32.0)
+    if end == "c":
+        planted.ends["c"] = ends
+        planted.comb("c", 80.0, right=9.7, port=False)
+    assert severities(planted.review(), "flow-order", "loads") == expected
+
+
+@pytest.mark.parametrize(("rows", "expected"), [((0, 0, 0), {"should"}), ((0, 40, 80), set())])
+def test_equal_cells_in_rows_above_each_other_have_rails_of_their_own(rows, expected):
+    """The transistors at power lie below those at ground in each cell."""
+    planted, cards = Planted(), []
+    for number, y in enumerate(rows):
+        x = 25 * number
+        planted.mos(f"MN{number}", "nmos", x, y + 14, 2, 0.5, f"y{number} a{number} vss vss")
+        planted.mos(f"MP{number}", "pmos", x + 5, y, 2, 0.5, f"y{number} a{number} vdd vdd")
+        cards.append(f"X{number} a{number} y{number} vdd vss cell")
+    for net, track in [
+        ("vss", -6.0),
+        ("vdd", 110.0),
+        *((f"{c}{n}", 100 + 3.0 * n + (c == "a")) for c in "ay" for n in range(3)),
+    ]:
+        planted.comb(net, track, left=-8, right=80, width=1 if net in {"vss", "vdd"} else 0.28)
+    text = f".subckt TOP {' '.join(planted.ports)}\n" + "\n".join(cards) + "\n.ends\n.subckt cell a y vdd vss\n"
+    text += "MN y a vss vss nfet_03v3 W=2u L=0.5u\nMP y a vdd vdd pfet_03v3 W=2u L=0.5u\n.ends\n"
+    assert severities(planted.review(text), "rail-side", "nearer to the other one") == expected
