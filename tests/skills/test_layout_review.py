@@ -94,7 +94,8 @@ def test_the_report_of_a_workspace_is_drawn_as_markers(run_script, finished_layo
     picture = ("layout-view/scripts/render_view.py", "--workspace", workspace, "--markers", "review")
     code, drawn = run_script(*picture, "--output-path", tmp_path / "x.png")
     assert code == 0
-    assert drawn["data"]["markers_drawn"] == len(envelope["data"]["findings"])
+    findings = envelope["data"]["findings"]
+    assert drawn["data"]["markers_drawn"] == len(findings) + sum(len(each["places"]) for each in findings)
 
 
 def test_an_aspect_that_the_build_was_asked_for_and_missed_is_found(run_script, finished_layout, tmp_path):
