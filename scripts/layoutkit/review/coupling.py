@@ -196,7 +196,11 @@ class Coupling:
         hull = box_around(each.box for each in group.devices).enlarged(reach, reach)
         beside = [p for p in subject.placed if p not in group.relatives and p.device.is_mos and p.box.touches(hull)]
         own = {net for placed in group.devices for net in placed.ends if net not in subject.supplies}
-        beside = [p for p in beside if p.device.terminals["g"] in self.loud and not p.ends & own]
+        diodes = [
+            p.device.terminals["g"] for p in subject.placed if p.device.is_mos and p.device.terminals["g"] in p.ends
+        ]
+        loud = self.loud.difference(diodes)  # a diode holds its net
+        beside = [p for p in beside if p.device.terminals["g"] in loud and not p.ends & own]
         hole = min(around, key=kdb.Polygon.area, default=None)
         beside = [p for p in beside if hole is not None and hole.inside(p.box.center())]
         why = f"the ring of {group.called} holds {names_of(beside)} as well, which turn on and off"

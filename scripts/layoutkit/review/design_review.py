@@ -31,12 +31,14 @@ if TYPE_CHECKING:
 _OF_THE_SUBJECT: tuple[Callable[[Subject], Iterable[Remark]], ...] = (
     floorplan.rail_side, floorplan.rails, floorplan.ports,
     stage_order.flow_order, stage_order.output_beside_input, stage_order.far_bias, stage_order.far_loads,
+    stage_order.far_tails,
     stage_order.far_in_series,
     stage_order.bipolar_pairs, stage_order.parts_apart, stage_order.power_beside_input, stage_order.far_capacitors,
     room_and_wells.room, room_and_wells.shape, room_and_wells.wide_channels, room_and_wells.empty_rings,
     room_and_wells.rings, room_and_wells.lone_dummies, room_and_wells.well_tap, room_and_wells.domains,
     room_and_wells.floating_bodies,
     folding_and_dummies.split_channels, folding_and_dummies.dummies_between, folding_and_dummies.dummies_away,
+    folding_and_dummies.turned_bars,
     ports_and_cuts.wires, ports_and_cuts.poly_wires, supply_ways.supply_necks,
 )  # fmt: skip
 """The findings that need nothing but the subject: layout, circuit and limits."""

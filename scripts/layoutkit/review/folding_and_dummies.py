@@ -1,4 +1,4 @@
-"""Findings on how transistors are divided into channels, and on the dummies beside and between these."""
+"""Findings on the channels that transistors are divided into, on dummies beside and between these, on turned bars."""
 
 from __future__ import annotations
 
@@ -62,3 +62,16 @@ def dummies_away(subject: Subject) -> Iterator[Remark]:
         gap = min((gap_between(one, its) for one in placed.boxes for o in alike for its in o.boxes), default=0.0)
         why = f"{placed.id}, on a net of {names_of(alike)} and never on, lies {subject.um(gap):.3g} um from there"
         yield from subject.finding("rings.away", subject.um(gap), why, devices=[placed], cause="dummies away")
+
+
+def turned_bars(subject: Subject) -> Iterator[Remark]:
+    """Yield the resistors that lie across others of their kind."""
+    kinds: dict[str, tuple[list[PlacedDevice], list[PlacedDevice]]] = {}
+    for placed in subject.placed:
+        if placed.device.type == "resistor" and not subject.is_idle(placed):
+            upright = placed.boxes[0].height() > placed.boxes[0].width()
+            kinds.setdefault(placed.device.model, ([], []))[upright].append(placed)
+    for ways in kinds.values():
+        few, others = sorted(ways, key=len)
+        why = f"{names_of(few)} {'lies' if len(few) == 1 else 'lie'} across {names_of(others)} of the same kind"
+        yield from subject.finding("passives.turned", len(few), why, devices=few)

@@ -88,6 +88,20 @@ def far_loads(subject: Subject) -> Iterator[Remark]:
         )
 
 
+def far_tails(subject: Subject) -> Iterator[Remark]:
+    """Yield the tails of differential pairs that lie far from these."""
+    for group in subject.roles.groups:
+        pair = subject.devices(group.devices) if group.type == "differential_pair" else []
+        sources = {placed.device.terminals.get("s") for placed in pair if placed.device.is_mos}
+        tails = [p for p in subject.placed if p.device.is_mos and p.device.terminals["d"] in sources and p not in pair]
+        for tail in (placed for placed in tails if not subject.is_idle(placed)):
+            gap = subject.um(
+                min(gap_between(one, other) for one in tail.boxes for each in pair for other in each.boxes)
+            )
+            why = f"{tail.id}, which feeds {names_of(pair)}, lies {gap:.3g} um from them"
+            yield from subject.finding("flow-order.tail", gap, why, devices=[*pair, tail], cause="far tails")
+
+
 def only_to_capacitors(subject: Subject, placed: PlacedDevice) -> bool:
     """Return whether a resistor carries no direct current: nothing but capacitors is on one of its nets."""
     ends = [

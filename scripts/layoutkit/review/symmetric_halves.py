@@ -384,7 +384,7 @@ def _unlike(one: PlacedDevice, other: PlacedDevice) -> int:
     return int(max(abs(a - b) for ends in zip(*sizes, strict=True) for a, b in zip(*ends, strict=True)))
 
 
-_SAID = frozenset({"differential_pair", "inverter"})  # judged elsewhere, or no halves
+_SAID = frozenset({"differential_pair", "inverter", "switch_pair"})  # judged elsewhere, or no halves
 _BANKS = frozenset({"current_mirror", "cascode_pair"})
 _DEPTH = 2  # levels up and down whose capacitance counts
 _REACH_UM = 8.0  # of the fields of wires, where the technology does not say [um]

@@ -166,3 +166,24 @@ def test_equal_cells_in_rows_above_each_other_have_rails_of_their_own(rows, expe
     text = f".subckt TOP {' '.join(planted.ports)}\n" + "\n".join(cards) + "\n.ends\n.subckt cell a y vdd vss\n"
     text += "MN y a vss vss nfet_03v3 W=2u L=0.5u\nMP y a vdd vdd pfet_03v3 W=2u L=0.5u\n.ends\n"
     assert severities(planted.review(text), "rail-side", "nearer to the other one") == expected
+
+
+@both("flow-order.tail", "should")
+def test_a_tail_far_from_its_pair(figure, expected):
+    """The lower ends of the channels of the pair are at 10 um."""
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 10, 4, 1, "outp inp tail vss")
+    planted.mos("M2", "nmos", 3.2, 10, 4, 1, "outn inn tail vss")
+    planted.mos("M3", "nmos", 1.5, 6 - figure, 4, 1, "tail bias vss vss")
+    assert severities(wired(planted).review(), "flow-order", "which feeds") == expected
+
+
+@pytest.mark.parametrize(("upright", "expected"), [(True, set()), (False, {"should"})])
+def test_a_bar_across_others(upright, expected):
+    planted = Planted()
+    planted.bar("R1", 0, 0, 1, 10, "a b")
+    planted.bar("R2", 4, 0, 1, 10, "c d")
+    planted.bar("R3", 30, 0, 1, 10, "e f", upright=upright)
+    for net, track in {"a": -10.0, "b": 40.0, "c": -12.0, "d": 42.0, "e": -14.0, "f": 44.0}.items():
+        planted.comb(net, track)
+    assert severities(planted.review(), "passives", "across") == expected

@@ -49,16 +49,24 @@ def test_a_bipolar_transistor_beside_an_output_stage(figure, expected):
 
 
 @pytest.mark.parametrize(
-    ("high", "driver", "expected"), [(6.2, "clk", set()), (11.0, "clk", {"should"}), (11.0, "vb", set())]
+    ("high", "driver", "held", "expected"),
+    [
+        (6.2, "clk", False, set()),
+        (11.0, "clk", False, {"should"}),
+        (11.0, "clk", True, set()),
+        (11.0, "vb", False, set()),
+    ],
 )
-def test_a_switch_in_the_ring_of_a_mirror(high, driver, expected):
-    """M3 is above the mirror; its gate is driven by an inverter, or is a bias."""
+def test_a_switch_in_the_ring_of_a_mirror(high, driver, held, expected):
+    """M3 is above the mirror; its gate is driven by an inverter, which a diode may hold, or is a bias."""
     planted = Planted()
     planted.mos("M1", "nmos", 0, 0, 4, 1, "ib ib vss vss")
     planted.mos("M2", "nmos", 3.2, 0, 4, 1, "x ib vss vss")
     planted.mos("M3", "nmos", 5.2, 7, 2, 1, f"y {driver} vss vss")
     planted.mos("M4", "nmos", 20, 0, 2, 0.5, "clk c vss vss")
     planted.mos("M5", "pmos", 25, 0, 2, 0.5, "clk c vdd vdd")
+    if held:
+        planted.mos("M6", "nmos", 40, 0, 2, 0.5, "clk clk vss vss")
     for box in ((-1, -1.4, 9, -1.1), (-1, high - 0.3, 9, high), (-1, -1.4, -0.7, high), (8.7, -1.4, 9, high)):
         planted.box("COMP", *box)
         planted.box("Pplus", *box)
