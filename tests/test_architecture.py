@@ -168,7 +168,7 @@ ROOMS = (
     {"layout", "circuit"},
     {"technology"},
     {"compiled", "file_schema", "other_programs", "templates"},
-    {"errors"},
+    {"errors", "rectangle"},
 )
 WITHIN_A_LEVEL = {("lvs", "extract"), ("drc", "extract")}
 

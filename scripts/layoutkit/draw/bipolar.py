@@ -52,9 +52,10 @@ from layoutkit.draw.bipolar_wires import BipolarWires, Tiles
 from layoutkit.draw.module import DrawnDummy, Gate, Instance, Keepout, Module, Pin
 from layoutkit.draw.passive import rectangle_on_grid, spec_of_kind
 from layoutkit.draw.ring import centred_array
-from layoutkit.draw.sketch import Area, Sketch, spread_squares
+from layoutkit.draw.sketch import Sketch, spread_squares
 from layoutkit.errors import GeometryError, TechnologyError, sentences
 from layoutkit.layout.cells import fresh_cell
+from layoutkit.rectangle import Rectangle
 from layoutkit.technology.device_specs import frames_of, layer_of_frame
 from layoutkit.technology.finger_widths import MAX_UNITS
 
@@ -195,7 +196,7 @@ class ArrayDrawing:
             self._draw_unit(emitter)
         self._draw_grid()
 
-    def _draw_unit(self, emitter: Area) -> None:
+    def _draw_unit(self, emitter: Rectangle) -> None:
         """Draw one emitter with its base, well and collector ring, and the contacts of all."""
         sketch, tech, tiles = self.sketch, self.tech, self.wires.tiles
         first, contact = tech.conductors[0], tech.contact
@@ -218,7 +219,7 @@ class ArrayDrawing:
         for name in ("base", "collector"):
             self._draw_ring_contacts(emitter, name)
 
-    def _draw_ring_contacts(self, emitter: Area, name: str) -> None:
+    def _draw_ring_contacts(self, emitter: Rectangle, name: str) -> None:
         """Draw one row of contacts along each side of the ring ``name``, several on a side that is wide."""
         size, grid = self.tech.contact.size, self.tech.grid
         enclosure = self.tech.dim("tap_contact_enclosure")
@@ -239,7 +240,7 @@ class ArrayDrawing:
             ends = (inner.bottom, inner.top) if across else (inner.left, inner.right)
             for at, start in product(rows, centred_array(*ends, size, space, grid)):
                 x, y = (at, start) if across else (start, at)
-                self.sketch.box(self.tech.contact.layer, Area(x, y, x + size, y + size))
+                self.sketch.box(self.tech.contact.layer, Rectangle(x, y, x + size, y + size))
 
     def _draw_grid(self) -> None:
         """Draw what the units share: implant and metal of the collectors, and the markers around them."""
@@ -257,7 +258,7 @@ class ArrayDrawing:
     def module(self, layout: kdb.Layout) -> Module:
         """Draw the array into a new cell of ``layout`` and return its module."""
         self._draw_silicon()
-        units: list[tuple[str, str, Area]] = []
+        units: list[tuple[str, str, Rectangle]] = []
         numbers: dict[str, int] = {}
         for column, row in self.wires.tiles.places():
             index = self.rows[row][column]
@@ -276,7 +277,7 @@ class ArrayDrawing:
         nets = (owner.base, owner.emitter) if owner else (self.device.ring,) * 2
         self.wires.connect(self.sketch, column, row, *nets)
 
-    def _draw_texts(self, rails: Sequence[tuple[str, Area]], units: Sequence[tuple[str, str, Area]]) -> None:
+    def _draw_texts(self, rails: Sequence[tuple[str, Rectangle]], units: Sequence[tuple[str, str, Rectangle]]) -> None:
         rail, layer = self.wires.bar, self.tech.role("device_text")
         for net, area in rails:
             if rail.pin_layer:
@@ -289,7 +290,7 @@ class ArrayDrawing:
                 self.sketch.text(str(layer), device, x, y)
 
     def _described(
-        self, layout: kdb.Layout, rails: Sequence[tuple[str, Area]], units: Sequence[tuple[str, str, Area]]
+        self, layout: kdb.Layout, rails: Sequence[tuple[str, Rectangle]], units: Sequence[tuple[str, str, Rectangle]]
     ) -> Module:
         cell = fresh_cell(layout, self.spec.name)
         moved = self.sketch.write_at_origin(cell, self.tech)
@@ -516,12 +517,12 @@ class CellDrawing(ArrayDrawing):
         ((left, _), _, (right, _), _) = box
         return right - left - size[0] + deep.dim("space")
 
-    def _origin(self, core: Area) -> tuple[int, int]:
+    def _origin(self, core: Rectangle) -> tuple[int, int]:
         """Return the centre of the first emitter of a unit. [dbu]"""
         (left, bottom), _ = self.cell.outline(self.count, self.device.length)
         return core.left - _INSET - left, core.bottom - _INSET - bottom
 
-    def _draw_unit(self, emitter: Area) -> None:
+    def _draw_unit(self, emitter: Rectangle) -> None:
         """Draw the foundry's cell with its core at ``emitter``, and its ring with contacts."""
         x0, y0 = self._origin(emitter)
         for layer, polygons in self.cell.shapes(self.count, self.device.length).items():
@@ -556,6 +557,6 @@ class CellDrawing(ArrayDrawing):
         for terminal, (conductor, box) in self.cell.pins.items():
             points = self.cell.stretched(box, self.count, self.device.length)
             (left, bottom), (right, top) = min(points), max(points)
-            area = Area(left + x0, bottom + y0, right + x0, top + y0)
+            area = Rectangle(left + x0, bottom + y0, right + x0, top + y0)
             below = self.tech.resolve(conductor) != self.wires.bar.name
             self.wires.bar_over(self.sketch, column, nets[terminal], area, below=below)

@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from layoutkit.draw.sketch import Area, spread_squares
+from layoutkit.draw.sketch import spread_squares
+from layoutkit.rectangle import Rectangle
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -47,59 +48,59 @@ class Tiles:
             for column in range(self.columns):
                 yield column, row
 
-    def emitter(self, column: int, row: int) -> Area:
+    def emitter(self, column: int, row: int) -> Rectangle:
         """Return the emitter of a unit; that of the first has its lower left corner at the origin."""
         left, bottom = column * self.pitch[0], row * self.pitch[1]
-        return Area(left, bottom, left + self.size[0], bottom + self.size[1])
+        return Rectangle(left, bottom, left + self.size[0], bottom + self.size[1])
 
-    def extent(self) -> Area:
+    def extent(self) -> Rectangle:
         """Return the outer edge of the collector."""
         last = self.emitter(self.columns - 1, self.rows - 1)
-        return Area(0, 0, last.right, last.top).enlarged(*self.frames["collector"][1])
+        return Rectangle(0, 0, last.right, last.top).enlarged(*self.frames["collector"][1])
 
     def is_shared(self, name: str) -> bool:
         """Return whether a frame reaches the collector ring, where those of neighbouring units are one."""
         return name != "collector" and self.frames[name][1][0] >= self.frames["collector"][0][0]
 
-    def frame(self, emitter: Area, name: str) -> list[Area]:
+    def frame(self, emitter: Rectangle, name: str) -> list[Rectangle]:
         """Return the frame ``name`` around one emitter, as boxes."""
         inner, outer = (emitter.enlarged(*distance) for distance in self.frames[name])
         if self.frames[name][0] == (0, 0):
             return [outer]
         return [
-            Area(outer.left, outer.bottom, outer.right, inner.bottom),
-            Area(outer.left, inner.top, outer.right, outer.top),
-            Area(outer.left, inner.bottom, inner.left, inner.top),
-            Area(inner.right, inner.bottom, outer.right, inner.top),
+            Rectangle(outer.left, outer.bottom, outer.right, inner.bottom),
+            Rectangle(outer.left, inner.top, outer.right, outer.top),
+            Rectangle(outer.left, inner.bottom, inner.left, inner.top),
+            Rectangle(inner.right, inner.bottom, outer.right, inner.top),
         ]
 
-    def shared(self, name: str) -> list[Area]:
+    def shared(self, name: str) -> list[Rectangle]:
         """Return the frame ``name`` of all units as one grid: all of the array but the hole around each emitter."""
         inner, outer = self.frames[name]
         last = self.emitter(self.columns - 1, self.rows - 1)
-        whole = Area(0, 0, last.right, last.top).enlarged(*outer)
+        whole = Rectangle(0, 0, last.right, last.top).enlarged(*outer)
         if inner == (0, 0):
             return [whole]
         left, top = self._hole(0, 0, inner), self._hole(0, self.rows - 1, inner)
         right = self._hole(self.columns - 1, 0, inner)
         areas = [
-            Area(whole.left, whole.bottom, whole.right, left.bottom),
-            Area(whole.left, top.top, whole.right, whole.top),
-            Area(whole.left, left.bottom, left.left, top.top),
-            Area(right.right, left.bottom, whole.right, top.top),
+            Rectangle(whole.left, whole.bottom, whole.right, left.bottom),
+            Rectangle(whole.left, top.top, whole.right, whole.top),
+            Rectangle(whole.left, left.bottom, left.left, top.top),
+            Rectangle(right.right, left.bottom, whole.right, top.top),
         ]
         for row in range(1, self.rows):
             below, above = self._hole(0, row - 1, inner), self._hole(0, row, inner)
-            areas.append(Area(left.left, below.top, right.right, above.bottom))
+            areas.append(Rectangle(left.left, below.top, right.right, above.bottom))
         for column in range(1, self.columns):
             one, other = self._hole(column - 1, 0, inner), self._hole(column, 0, inner)
-            areas.append(Area(one.right, left.bottom, other.left, top.top))
+            areas.append(Rectangle(one.right, left.bottom, other.left, top.top))
         return areas
 
-    def _hole(self, column: int, row: int, inner: Distance) -> Area:
+    def _hole(self, column: int, row: int, inner: Distance) -> Rectangle:
         return self.emitter(column, row).enlarged(*inner)
 
-    def collector_bars(self) -> list[Area]:
+    def collector_bars(self) -> list[Rectangle]:
         """Return the rows of the collectors' metal: below, between and above the rows of units."""
         extent, inner = self.extent(), self.frames["collector"][0]
         edges = [extent.bottom]
@@ -107,7 +108,9 @@ class Tiles:
             hole = self._hole(0, row, inner)
             edges += [hole.bottom, hole.top]
         edges.append(extent.top)
-        return [Area(extent.left, low, extent.right, high) for low, high in zip(edges[::2], edges[1::2], strict=True)]
+        return [
+            Rectangle(extent.left, low, extent.right, high) for low, high in zip(edges[::2], edges[1::2], strict=True)
+        ]
 
 
 def _space(conductor: Conductor) -> int:
@@ -176,15 +179,15 @@ class BipolarWires:
         inner, outer = (area.enlarged(*distance) for distance in self.tiles.frames["base"])
         for net, low, high, under in (
             (emitter, area.bottom, area.top, area),
-            (base, outer.bottom, inner.bottom, Area(outer.left, outer.bottom, outer.right, inner.bottom)),
-            (base, inner.top, outer.top, Area(outer.left, inner.top, outer.right, outer.top)),
+            (base, outer.bottom, inner.bottom, Rectangle(outer.left, outer.bottom, outer.right, inner.bottom)),
+            (base, inner.top, outer.top, Rectangle(outer.left, inner.top, outer.right, outer.top)),
         ):
-            bar = Area(left, low, right, high)
+            bar = Rectangle(left, low, right, high)
             sketch.box(self.bar.layer, bar)
             self.cuts(sketch, self.cut, under, bar)
             self._join(sketch, column, net, bar)
 
-    def bar_over(self, sketch: Sketch, column: int, net: str, pin: Area, *, below: bool) -> None:
+    def bar_over(self, sketch: Sketch, column: int, net: str, pin: Rectangle, *, below: bool) -> None:
         """Draw a bar across a column over ``pin`` and join it to the strap of ``net``.
 
         Args:
@@ -195,21 +198,21 @@ class BipolarWires:
             below: Whether it lies on the conductor below, so that cuts join the bar with it.
         """
         left, right = self._unit_width(column)
-        bar = Area(left, pin.bottom, right, pin.top)
+        bar = Rectangle(left, pin.bottom, right, pin.top)
         sketch.box(self.bar.layer, bar)
         if below:
             self.cuts(sketch, self.cut, pin, bar)
         self._join(sketch, column, net, bar)
 
-    def _join(self, sketch: Sketch, column: int, net: str, bar: Area) -> None:
+    def _join(self, sketch: Sketch, column: int, net: str, bar: Rectangle) -> None:
         left, right = self._strap(column, net)
-        self.cuts(sketch, self.via, bar, Area(left, bar.bottom, right, bar.top), upright=True)
+        self.cuts(sketch, self.via, bar, Rectangle(left, bar.bottom, right, bar.top), upright=True)
 
-    def rails(self, sketch: Sketch, collector: str) -> list[tuple[str, Area]]:
+    def rails(self, sketch: Sketch, collector: str) -> list[tuple[str, Rectangle]]:
         """Draw the bars of the collector, all straps and the rail of each net below the array; return net and rail."""
         extent = self._extent()
         for row in self.tiles.collector_bars():
-            bar = Area(extent.left, row.bottom, extent.right, row.top)
+            bar = Rectangle(extent.left, row.bottom, extent.right, row.top)
             sketch.box(self.bar.layer, bar)
             self.cuts(sketch, self.cut, row, bar)
             for column in range(self.tiles.columns):
@@ -218,7 +221,7 @@ class BipolarWires:
         landing = self.tech.snap_up(_LANDING * (self.width_of_via() + _space(self.strap)))
         top, found = extent.bottom - gap, []
         for net in self.nets:
-            rail = Area(extent.left - landing, top - self.rail, extent.right + landing, top)
+            rail = Rectangle(extent.left - landing, top - self.rail, extent.right + landing, top)
             sketch.box(self.bar.layer, rail)
             for column in range(self.tiles.columns):
                 self._join(sketch, column, net, rail)
@@ -229,16 +232,16 @@ class BipolarWires:
         for column in range(self.tiles.columns):
             for net in self.nets:
                 left, right = self._strap(column, net)
-                sketch.box(self.strap.layer, Area(left, low, right, extent.top))
+                sketch.box(self.strap.layer, Rectangle(left, low, right, extent.top))
         return found
 
-    def _extent(self) -> Area:
+    def _extent(self) -> Rectangle:
         """Return the area of the collector, or of the bars where the straps need wider columns."""
         extent = self.tiles.extent()
         left, right = self._unit_width(0)[0], self._unit_width(self.tiles.columns - 1)[1]
-        return Area(min(extent.left, left), extent.bottom, max(extent.right, right), extent.top)
+        return Rectangle(min(extent.left, left), extent.bottom, max(extent.right, right), extent.top)
 
-    def keepouts(self) -> list[tuple[str, Area]]:
+    def keepouts(self) -> list[tuple[str, Rectangle]]:
         """Return conductors from that of the bars up, each with the array and the room that wide metal beside it needs.
 
         The rails below the array stay free.
@@ -247,7 +250,7 @@ class BipolarWires:
         for conductor in self.tech.conductors[1:]:
             room = self.tech.snap_up(_space(conductor))
             found.append(
-                (conductor.name, Area(extent.left - room, extent.bottom, extent.right + room, extent.top + room))
+                (conductor.name, Rectangle(extent.left - room, extent.bottom, extent.right + room, extent.top + room))
             )
         return found
 
@@ -255,9 +258,9 @@ class BipolarWires:
         """Return the width of a wire of the third conductor with one cut. [dbu]"""
         return max(self.strap.width, self.via.size + 2 * max(self.via.enclose_above, self.via.enclose_above_end))
 
-    def cuts(self, sketch: Sketch, cut: Cut, below: Area, above: Area, *, upright: bool = False) -> None:
+    def cuts(self, sketch: Sketch, cut: Cut, below: Rectangle, above: Rectangle, *, upright: bool = False) -> None:
         """Draw the cuts that fill what two wires have in common; ``upright`` if the upper one runs in y, else in x."""
-        shared = Area(
+        shared = Rectangle(
             max(below.left, above.left),
             max(below.bottom, above.bottom),
             min(below.right, above.right),

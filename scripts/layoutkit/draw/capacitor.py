@@ -38,8 +38,9 @@ from typing import TYPE_CHECKING
 
 from layoutkit.draw.module import DrawnRectangles, Keepout, rectangles_module
 from layoutkit.draw.row import row_sizes
-from layoutkit.draw.sketch import Area, Sketch, spread_squares
+from layoutkit.draw.sketch import Sketch, spread_squares
 from layoutkit.errors import TechnologyError
+from layoutkit.rectangle import Rectangle
 
 if TYPE_CHECKING:
     import klayout.db as kdb
@@ -81,7 +82,7 @@ class PlateRules:
         """Return a drawing dimension of the flavour, 0 where it states none. [dbu]"""
         return self.flavour.dimensions.get(name, 0)
 
-    def draw_plate(self, sketch: Sketch, plate: Area) -> None:
+    def draw_plate(self, sketch: Sketch, plate: Rectangle) -> None:
         """Draw ``plate`` with its markers and the cuts on it."""
         sketch.box(self.flavour.parts["plate"], plate)
         beyond = self.dim("marker_enclosure")
@@ -90,11 +91,11 @@ class PlateRules:
         for cut in self.cuts_in(plate.enlarged(-self.cut_in_plate, -self.cut_in_plate)):
             sketch.box(self.cut_layer, cut)
 
-    def cuts_in(self, area: Area) -> list[Area]:
+    def cuts_in(self, area: Rectangle) -> list[Rectangle]:
         """Return the cuts that fill ``area``, spread evenly."""
         return spread_squares(area, self.cut, self._cut_space, self.tech.grid, _MOST_CUTS)
 
-    def over(self, cuts: Area) -> Area:
+    def over(self, cuts: Rectangle) -> Rectangle:
         """Return the top conductor over cuts: enclosing them and of its minimum width."""
         grid, over = self.tech.grid, self._top_over_cut
         area = cuts.enlarged(over, over)
@@ -104,29 +105,29 @@ class PlateRules:
         )
         return area.enlarged(dx, dy)
 
-    def over_plate(self, plate: Area) -> Area:
+    def over_plate(self, plate: Rectangle) -> Rectangle:
         """Return the top conductor over a plate, or over all plates in ``plate``."""
         return self.over(plate.enlarged(-self.cut_in_plate, -self.cut_in_plate))
 
-    def bottom_strap(self, plate: Area) -> Area:
+    def bottom_strap(self, plate: Rectangle) -> Rectangle:
         """Return where the cuts on the bottom plate are: a column to the right of all plates in ``plate``."""
         over_plate = self.over_plate(plate)
-        narrow = self.over(Area(0, 0, self.cut, self.cut))
+        narrow = self.over(Rectangle(0, 0, self.cut, self.cut))
         half = max((narrow.right - narrow.left) // 2, ViaColumn(self.tech, self.top.name).half_width(self.level()))
         left = max(
             plate.right + max(self.dim("plate_to_bottom_cut"), self.dim("plate_cut_space")),
             max(over_plate.right + wide_space(self.top), plate.right + self.dim("plate_to_top")) + half - self.cut // 2,
         )
         left = self.tech.snap_up(left)
-        return Area(left, plate.bottom + self.cut_in_plate, left + self.cut, plate.top - self.cut_in_plate)
+        return Rectangle(left, plate.bottom + self.cut_in_plate, left + self.cut, plate.top - self.cut_in_plate)
 
-    def bottom_plate(self, plate: Area) -> Area:
+    def bottom_plate(self, plate: Rectangle) -> Rectangle:
         """Return the bottom plate below ``plate`` and below its own cuts."""
         strap, enclosure = self.bottom_strap(plate), self.dim("bottom_enclosure")
         around = plate.enlarged(enclosure, enclosure)
         beyond = max(self.dim("bottom_cut_enclosure"), self._bottom_over_cut)
         held = strap.enlarged(beyond, beyond)
-        return Area(
+        return Rectangle(
             around.left, min(around.bottom, held.bottom), max(around.right, held.right), max(around.top, held.top)
         )
 
@@ -237,7 +238,7 @@ class ViaColumn:
         """Draw the column centred at (x, y)."""
         for level in range(self.lower, self.top + 1):
             half_width, half_height = self.half_width(level), self.half_height(level)
-            pad = Area(x - half_width, y - half_height, x + half_width, y + half_height)
+            pad = Rectangle(x - half_width, y - half_height, x + half_width, y + half_height)
             sketch.box(self.tech.conductors[level].layer, pad)
             if level < self.top:
                 draw_two_cuts(sketch, self.tech, level, x, y)
@@ -249,7 +250,7 @@ def draw_two_cuts(sketch: Sketch, tech: Technology, level: int, x: int, y: int) 
     width, height = _two(cut)
     low = y - height // 2
     for left in (x - width // 2, x + width // 2 - cut.size):
-        sketch.box(cut.layer, Area(left, low, left + cut.size, low + cut.size))
+        sketch.box(cut.layer, Rectangle(left, low, left + cut.size, low + cut.size))
 
 
 def two_cuts_width(tech: Technology, level: int) -> tuple[int, int]:
@@ -307,16 +308,16 @@ class _Plates:
         self.pitch_x, self.pitch_y = cap.width + space, cap.length + space
         columns = spec.columns or ceil(sqrt(cap.m * self.pitch_y / self.pitch_x))
         self.columns = min(max(1, columns), cap.m)
-        self.pins: list[tuple[str, Area]] = []
+        self.pins: list[tuple[str, Rectangle]] = []
 
     # ---- what lies where
 
-    def _plates(self) -> list[Area]:
+    def _plates(self) -> list[Rectangle]:
         cap, found = self.spec.capacitor, []
         for i in range(cap.m):
             row, column = divmod(i, self.columns)
             x, y = column * self.pitch_x, row * self.pitch_y
-            found.append(Area(x, y, x + cap.width, y + cap.length))
+            found.append(Rectangle(x, y, x + cap.width, y + cap.length))
         return found
 
     # ---- drawing
@@ -345,14 +346,14 @@ class _Plates:
         held = _bounds([bottom, tall.enlarged(enclosure, enclosure)]) if tall else bottom
         return replace(module, keepouts=self._keepouts(held, sketch.extent()))
 
-    def _beside_wide_gap(self, plates: list[Area]) -> Area | None:
+    def _beside_wide_gap(self, plates: list[Rectangle]) -> Rectangle | None:
         """Return the columns that the last row has, where the rest of it is a gap too wide for metal without plates."""
         last = len(plates) % self.columns
         gap = min((self.columns - last) * self.pitch_x, self.pitch_y)
         widest = min(widest_without_slits(self.tech, conductor) for conductor in (self.top, self.bottom))
         return _bounds([*plates[:last], plates[-1]]) if last and gap > widest else None
 
-    def _lead_out(self, bottom: Area, over_plates: Area, over_strap: Area) -> None:
+    def _lead_out(self, bottom: Rectangle, over_plates: Rectangle, over_strap: Rectangle) -> None:
         """Lead both terminals down beside the bottom plate and to a rail each."""
         tech, sketch, column = self.tech, self.sketch, ViaColumn(self.tech, self.top.name)
         sizes = row_sizes(tech, tech.device("nmos"))
@@ -366,12 +367,12 @@ class _Plates:
         left, right = min(bottom.left, x_p - half), max(bottom.right, x_n + half)
         for net, x, low, over in ((cap.p, x_p, y, over_plates), (cap.n, x_n, y - pitch, over_strap)):
             column.draw(sketch, x, low)
-            sketch.box(self.top.layer, Area(x - strap, low, x + strap, over.top))
-            rail = Area(left, low - sizes.rail // 2, right, low - sizes.rail // 2 + sizes.rail)
+            sketch.box(self.top.layer, Rectangle(x - strap, low, x + strap, over.top))
+            rail = Rectangle(left, low - sizes.rail // 2, right, low - sizes.rail // 2 + sizes.rail)
             sketch.box(tech.conductors[1].layer, rail)
             self.pins.append((net, rail))
 
-    def _keepouts(self, plate: Area, extent: Area) -> tuple[Keepout, ...]:
+    def _keepouts(self, plate: Rectangle, extent: Rectangle) -> tuple[Keepout, ...]:
         """Return where other nets may not go: around the bottom plate, and with a via below it."""
         import klayout.db as kdb
 
@@ -384,8 +385,8 @@ class _Plates:
         return tuple(Keepout(layer, box, by_rule=True) for layer, box in found)
 
 
-def _bounds(areas: list[Area]) -> Area:
-    return Area(
+def _bounds(areas: list[Rectangle]) -> Rectangle:
+    return Rectangle(
         min(area.left for area in areas),
         min(area.bottom for area in areas),
         max(area.right for area in areas),
@@ -429,14 +430,14 @@ class _Shielded:
                 max(self.tech.dim("implant_space", self.like), self.tech.dim("active_space", self.like))
             )
         )
-        plates = [Area(0, i * pitch, self.cap.length, i * pitch + self.cap.width) for i in range(self.cap.m)]
+        plates = [Rectangle(0, i * pitch, self.cap.length, i * pitch + self.cap.width) for i in range(self.cap.m)]
         pins = [(self.cap.b, self._ring(plate)) for plate in plates]
         for below, above in pairwise(plate.enlarged(self.outer, self.outer) for plate in plates):
-            between = Area(below.left, below.top, below.right, above.bottom)
+            between = Rectangle(below.left, below.top, below.right, above.bottom)
             self.sketch.box(self.tech.conductors[0].layer, between)
         ends = [self._plate(plate) for plate in plates]
         for net, pads in zip((self.cap.p, self.cap.n), zip(*ends, strict=True), strict=True):
-            bar = Area(pads[0].left, pads[0].bottom, pads[0].right, pads[-1].top)
+            bar = Rectangle(pads[0].left, pads[0].bottom, pads[0].right, pads[-1].top)
             self.sketch.box(self.tech.conductors[1].layer, bar)
             pins.append((net, bar))
         owners = [name for name, count in self.spec.parts for _ in range(count)]
@@ -444,12 +445,12 @@ class _Shielded:
         module = rectangles_module(layout, self.tech, self.spec.name, self.sketch, drawn)
         return replace(module, keepouts=tuple(self._keepouts(plates)))
 
-    def _feed(self, plate: Area) -> tuple[int, int]:
+    def _feed(self, plate: Rectangle) -> tuple[int, int]:
         """Return lower and upper edge of the feeds."""
         low = plate.bottom + self.tech.snap((self.cap.width - self.cap.feed) / 2)
         return low, low + self.cap.feed
 
-    def _plate(self, plate: Area) -> tuple[Area, Area]:
+    def _plate(self, plate: Rectangle) -> tuple[Rectangle, Rectangle]:
         """Draw plate, marker and both feeds with their vias; return the pads on the second conductor."""
         sketch, rules, dim = self.sketch, self.rules, self.flavour.dim
         sketch.box(self.flavour.parts["plate"], plate)
@@ -475,22 +476,22 @@ class _Shielded:
             column.draw(sketch, x, y)
             reach = column.half_width(column.top)
             ends = (x - reach, plate.left + dim("plate_cut_enclosure")) if left else (around.right, x + reach)
-            sketch.box(conductor.layer, Area(ends[0], low, ends[1], high))
+            sketch.box(conductor.layer, Rectangle(ends[0], low, ends[1], high))
             half_width, half_height = column.half_width(1), column.half_height(1)
-            pads.append(Area(x - half_width, y - half_height, x + half_width, y + half_height))
+            pads.append(Rectangle(x - half_width, y - half_height, x + half_width, y + half_height))
         return pads[0], pads[1]
 
-    def _ring(self, plate: Area) -> Area:
+    def _ring(self, plate: Rectangle) -> Rectangle:
         """Draw the ring of taps around ``plate``, open below the feed of the bottom plate; return its rail."""
         sketch, tech, sizes = self.sketch, self.tech, row_sizes(self.tech, self.like)
         inner, outer = plate.enlarged(self.inner, self.inner), plate.enlarged(self.outer, self.outer)
         low, high = self._feed(plate)
         sides = [
-            Area(outer.left, outer.bottom, outer.right, inner.bottom),
-            Area(outer.left, inner.top, outer.right, outer.top),
-            Area(outer.left, inner.bottom, inner.left, inner.top),
-            Area(inner.right, inner.bottom, outer.right, low),
-            Area(inner.right, high, outer.right, inner.top),
+            Rectangle(outer.left, outer.bottom, outer.right, inner.bottom),
+            Rectangle(outer.left, inner.top, outer.right, outer.top),
+            Rectangle(outer.left, inner.bottom, inner.left, inner.top),
+            Rectangle(inner.right, inner.bottom, outer.right, low),
+            Rectangle(inner.right, high, outer.right, inner.top),
         ]
         inset = self.flavour.dim("ring_contact_enclosure")
         space = max(tech.contact.space, tech.contact.array_space)
@@ -504,18 +505,18 @@ class _Shielded:
         grow = self.flavour.dim("ring_implant_enclosure")
         width = self.outer - self.inner
         implant = str(self.like.bulk_implant)
-        for side in (*sides[:3], Area(inner.right, inner.bottom, outer.right, inner.top)):
+        for side in (*sides[:3], Rectangle(inner.right, inner.bottom, outer.right, inner.top)):
             sketch.box(implant, side.enlarged(grow, grow))
         middle = outer.bottom + width // 2
-        rail = Area(outer.left, middle - sizes.rail // 2, outer.right, middle - sizes.rail // 2 + sizes.rail)
+        rail = Rectangle(outer.left, middle - sizes.rail // 2, outer.right, middle - sizes.rail // 2 + sizes.rail)
         sketch.box(tech.conductors[1].layer, rail)
         below = middle - sizes.cut // 2
-        row = Area(rail.left + inset, below, rail.right - inset, below + sizes.cut)
+        row = Rectangle(rail.left + inset, below, rail.right - inset, below + sizes.cut)
         for cut in spread_squares(row, sizes.cut, sizes.cut_space, tech.grid, _MOST_TAPS):
             sketch.box(tech.cuts[0].layer, cut)
         return rail
 
-    def _keepouts(self, plates: list[Area]) -> list[Keepout]:
+    def _keepouts(self, plates: list[Rectangle]) -> list[Keepout]:
         """Return where other nets may not go: over the inside of the ring, and beside the wide feed of the plate."""
         import klayout.db as kdb
 

@@ -27,9 +27,10 @@ from typing import TYPE_CHECKING
 from layoutkit.draw.array_pattern import ArrayPattern, array_pattern
 from layoutkit.draw.capacitor import PlateRules, ViaColumn, draw_two_cuts, two_cuts_width, wide_space
 from layoutkit.draw.module import DrawnDummy, Gate, Instance, Keepout, Module, Pin
-from layoutkit.draw.sketch import Area, Sketch
+from layoutkit.draw.sketch import Sketch
 from layoutkit.errors import GeometryError, TechnologyError
 from layoutkit.layout.cells import fresh_cell
+from layoutkit.rectangle import Rectangle
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -170,7 +171,7 @@ class _Place:
     """Where everything of one unit lies whose plate has its lower left corner at (0, 0)."""
 
     def __init__(self, rules: PlateRules, column: ViaColumn, width: int, length: int) -> None:
-        tech, plate = rules.tech, Area(0, 0, width, length)
+        tech, plate = rules.tech, Rectangle(0, 0, width, length)
         self.plate, self.over = plate, rules.over_plate(plate)
         self.strap, self.bottom = rules.bottom_strap(plate), rules.bottom_plate(plate)
         self.over_strap = rules.over(self.strap)
@@ -179,7 +180,7 @@ class _Place:
         self.x_n = max(middle, middle + tech.snap_up(column.half_width(column.top) - self._half(self.over_strap)))
         self.x_p = min(tech.snap((self.over.left + self.over.right) / 2), self.x_n - column.pitch())
 
-    def _half(self, area: Area) -> int:
+    def _half(self, area: Rectangle) -> int:
         return (area.right - area.left) // 2
 
     def sides(self, column: ViaColumn, level: int) -> tuple[int, int]:
@@ -244,7 +245,7 @@ class _Array:
     # ---- drawing
 
     def module(self, layout: kdb.Layout) -> Module:
-        plates: list[tuple[PlateUnit, Area]] = []
+        plates: list[tuple[PlateUnit, Rectangle]] = []
         for row, units in enumerate(self.spec.rows):
             for column, unit in enumerate(units):
                 plates.append((unit, self._draw_unit(unit, row, column)))
@@ -256,13 +257,13 @@ class _Array:
         levels = range(len(self.spec.rows) + bool(risers))  # the last tracks are above all units
         for row in levels:
             for index, net in enumerate(self.nets):
-                track = Area(left, (low := self._track_low(row, index)), end, low + self.track)
+                track = Rectangle(left, (low := self._track_low(row, index)), end, low + self.track)
                 self.sketch.box(self.tech.conductors[_TRACK].layer, track)
                 if row in (0, len(self.spec.rows)) and net not in self.spec.inner_nets:
                     pins.append((net, track))
         for index, x in enumerate(risers):
             low, high = self._track_low(0, len(self.nets) - 1), self._track_low(levels[-1], 0) + self.track
-            riser = Area(x - self.stub // 2, low, x + self.stub // 2, high)
+            riser = Rectangle(x - self.stub // 2, low, x + self.stub // 2, high)
             self.sketch.box(self.stubs.layer, riser)
             for row in levels:
                 self._join(x, self._track_low(row, index) + self.track // 2)
@@ -294,13 +295,13 @@ class _Array:
         edge = self.lefts[-1] + max(self.place.sides(self.column, level)[1] for level in self._levels())
         return self.tech.snap_up(edge + self.rules.clearance() + self.stub // 2)
 
-    def _draw_unit(self, unit: PlateUnit, row: int, column: int) -> Area:
+    def _draw_unit(self, unit: PlateUnit, row: int, column: int) -> Rectangle:
         sketch, rules = self.sketch, self.rules
         x, y = self.lefts[column], self.lows[row]
         place = self.place
 
-        def moved(area: Area) -> Area:
-            return Area(area.left + x, area.bottom + y, area.right + x, area.top + y)
+        def moved(area: Rectangle) -> Rectangle:
+            return Rectangle(area.left + x, area.bottom + y, area.right + x, area.top + y)
 
         rules.draw_plate(sketch, moved(place.plate))
         sketch.box(rules.bottom.layer, moved(place.bottom))
@@ -312,13 +313,13 @@ class _Array:
             sketch.box(rules.top.layer, moved(over))
             if self.stubs is not rules.top:
                 self.column.draw(sketch, x + centre, low)
-            sketch.box(rules.top.layer, Area(x + centre - half, low, x + centre + half, y + over.top))
-            stub = Area(x + centre - self.stub // 2, last, x + centre + self.stub // 2, low)
+            sketch.box(rules.top.layer, Rectangle(x + centre - half, low, x + centre + half, y + over.top))
+            stub = Rectangle(x + centre - self.stub // 2, last, x + centre + self.stub // 2, low)
             sketch.box(self.stubs.layer, stub)
             self._join(x + centre, self._track_low(row, self.nets.index(net)) + self.track // 2)
         return moved(place.plate)
 
-    def _draw_texts(self, plates: Sequence[tuple[PlateUnit, Area]], pins: Sequence[tuple[str, Area]]) -> None:
+    def _draw_texts(self, plates: Sequence[tuple[PlateUnit, Rectangle]], pins: Sequence[tuple[str, Rectangle]]) -> None:
         rail, layer = self.tech.conductors[_TRACK], self.tech.role("device_text")
         for net, area in pins:
             if rail.pin_layer:
@@ -331,7 +332,7 @@ class _Array:
                 self.sketch.text(str(layer), unit.device, x, y)
 
     def _described(
-        self, layout: kdb.Layout, plates: Sequence[tuple[PlateUnit, Area]], pins: Sequence[tuple[str, Area]]
+        self, layout: kdb.Layout, plates: Sequence[tuple[PlateUnit, Rectangle]], pins: Sequence[tuple[str, Rectangle]]
     ) -> Module:
         spec, extent = self.spec, self.sketch.extent()
         cell = fresh_cell(layout, spec.name)
@@ -349,7 +350,7 @@ class _Array:
         rail = self.tech.conductors[_TRACK]
         ordered = sorted(pins, key=lambda pin: (pin[1].bottom, pin[1].left, pin[0]))
         top = min(self._top(), extent.top)  # beyond it may be the pins of a neighbour
-        inside = moved(Area(extent.left, self.vias + self.reach, extent.right, top))
+        inside = moved(Rectangle(extent.left, self.vias + self.reach, extent.right, top))
         return Module(
             name=spec.name,
             cell=cell,
@@ -365,7 +366,7 @@ class _Array:
             dummies=self._dummies(plates),
         )
 
-    def _dummies(self, plates: Sequence[tuple[PlateUnit, Area]]) -> tuple[DrawnDummy, ...]:
+    def _dummies(self, plates: Sequence[tuple[PlateUnit, Rectangle]]) -> tuple[DrawnDummy, ...]:
         """Return the dummies, those of one net together."""
         spec, found = self.spec, Counter(unit.p for unit, _ in plates if not unit.device)
         return tuple(

@@ -43,8 +43,9 @@ from layoutkit.draw.module import DrawnRectangles, Pin, rectangles_module
 from layoutkit.draw.passive import rectangle_on_grid, spec_of_kind
 from layoutkit.draw.ring import TapRing, draw_tap_ring, frame, opposite_device, ring_sizes
 from layoutkit.draw.row import row_sizes
-from layoutkit.draw.sketch import Area, Sketch, spread_squares
+from layoutkit.draw.sketch import Sketch, spread_squares
 from layoutkit.errors import GeometryError, UnsupportedOperationError
+from layoutkit.rectangle import Rectangle
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -159,7 +160,7 @@ class _Drawing:
         """Draw everything and return the module."""
         tech, sketch, deep = self.tech, self.sketch, self.deep
         outer = self._outer()
-        pins: list[tuple[str, Area]] = []
+        pins: list[tuple[str, Rectangle]] = []
         if self.in_n_well:
             pass  # the module has well and taps
         elif deep.body is None:
@@ -186,7 +187,7 @@ class _Drawing:
 
     # ---- positions
 
-    def _body(self) -> Area:
+    def _body(self) -> Rectangle:
         """Return the isolated p well: the hole of the ring, or the drawn p well; or the n well of the module."""
         deep, tech = self.deep, self.tech
         if self.in_n_well:
@@ -200,7 +201,7 @@ class _Drawing:
         drawn = None if deep.body is None else self._bbox(deep.body)
         return self._around(((self.n_diffusion, beyond_n), (self.p_diffusion, beyond_p), (drawn, 0)))
 
-    def _tap_ring(self) -> Area:
+    def _tap_ring(self) -> Rectangle:
         """Return the inner edge of the ring of n+ taps: clear of the body and of all that the module draws."""
         tech, ring, deep = self.tech, self.ring, self.deep
         from_body = tech.dim("well_tap_enclosure", self.tapped) if deep.body is None else deep.dim("body_to_tap")
@@ -218,11 +219,11 @@ class _Drawing:
         ]
         return self._around(needs)
 
-    def _deep_well(self) -> Area:
+    def _deep_well(self) -> Rectangle:
         deep, drawn = self.deep, self._bbox("deep_nwell")
         if drawn is not None:
             return drawn
-        needs: list[tuple[Area | None, int]]
+        needs: list[tuple[Rectangle | None, int]]
         if deep.body is None:
             needs = [(self.body, deep.dim("beyond_hole"))]
             needs += [(each, deep.dim("active_enclosure")) for each in (self.n_diffusion, self.p_diffusion)]
@@ -236,7 +237,7 @@ class _Drawing:
         lacks = (deep.dim("width") - (area.right - area.left), deep.dim("width") - (area.top - area.bottom))
         return area.enlarged(*(self.tech.snap_up(max(0, lack) / 2) for lack in lacks))
 
-    def _outer(self) -> Area:
+    def _outer(self) -> Rectangle:
         """Return the outer edge of the wells: of the ring of n well, or of the deep n well itself."""
         if self.deep.body is not None:
             return self.well
@@ -246,18 +247,18 @@ class _Drawing:
             ((self.well, self.deep.dim("ring_enclosure")), (self.taps, beyond_taps), (self.body, width))
         )
 
-    def _cover(self, outer: Area) -> Area:
+    def _cover(self, outer: Rectangle) -> Rectangle:
         """Return the thick oxide: over the taps of the deep well and over all of its wells."""
         if not self.device.covers:
             return outer
         beyond = max(self.ring.implant, self.tech.dim("cover_enclosure", self.tapped))
         return self._around(((self._taps(), beyond), (outer, self.deep.dim("cover_enclosure"))))
 
-    def _taps(self) -> Area | None:
+    def _taps(self) -> Rectangle | None:
         """Return the outer edge of the ring of n+ taps; None where the module's own taps lie in its n well."""
         return None if self.taps is None else self.taps.enlarged(self.ring.width, self.ring.width)
 
-    def _substrate_ring(self, outer: Area, cover: Area) -> Area:
+    def _substrate_ring(self, outer: Rectangle, cover: Rectangle) -> Rectangle:
         """Return the inner edge of the ring of substrate taps."""
         tech, ring, plain = self.tech, self.ring, self._plain()
         implants = max(ring.implant + tech.dim("implant_to_active", plain), tech.dim("implant_tap_enclosure", plain))
@@ -275,11 +276,11 @@ class _Drawing:
         """Return the NMOS whose taps are drawn outside: the default one, without thick oxide."""
         return self.tech.device("nmos")
 
-    def _around(self, needs: Iterable[tuple[Area | None, int]]) -> Area:
+    def _around(self, needs: Iterable[tuple[Rectangle | None, int]]) -> Rectangle:
         """Return the smallest box on the grid that keeps each distance around its area; absent areas need nothing."""
         areas = [area.enlarged(distance, distance) for area, distance in needs if area is not None]
         grid = self.tech.grid
-        return Area(
+        return Rectangle(
             min(area.left for area in areas) // grid * grid,
             min(area.bottom for area in areas) // grid * grid,
             self.tech.snap_up(max(area.right for area in areas)),
@@ -295,10 +296,10 @@ class _Drawing:
             return kdb.Region()
         return self.tech.region(self.module.cell, layer).merged()
 
-    def _bbox(self, layer: str | None) -> Area | None:
+    def _bbox(self, layer: str | None) -> Rectangle | None:
         return _area(self._region(layer).bbox())
 
-    def _moved(self, pins: list[tuple[str, Area]]) -> Module:
+    def _moved(self, pins: list[tuple[str, Rectangle]]) -> Module:
         """Write the sketch into the module's cell, move its lower left corner to the origin, and describe it."""
         import klayout.db as kdb
 
@@ -328,18 +329,18 @@ class _Drawing:
         )
 
 
-def _frame(hole: Area, outer: Area) -> list[Area]:
+def _frame(hole: Rectangle, outer: Rectangle) -> list[Rectangle]:
     """Return the closed ring between two boxes as its four sides."""
     return [
-        Area(outer.left, outer.bottom, outer.right, hole.bottom),
-        Area(outer.left, hole.top, outer.right, outer.top),
-        Area(outer.left, hole.bottom, hole.left, hole.top),
-        Area(hole.right, hole.bottom, outer.right, hole.top),
+        Rectangle(outer.left, outer.bottom, outer.right, hole.bottom),
+        Rectangle(outer.left, hole.top, outer.right, outer.top),
+        Rectangle(outer.left, hole.bottom, hole.left, hole.top),
+        Rectangle(hole.right, hole.bottom, outer.right, hole.top),
     ]
 
 
-def _area(box: kdb.Box) -> Area | None:
-    return None if box.empty() else Area(box.left, box.bottom, box.right, box.top)
+def _area(box: kdb.Box) -> Rectangle | None:
+    return None if box.empty() else Rectangle(box.left, box.bottom, box.right, box.top)
 
 
 def isolated_box(
@@ -385,18 +386,18 @@ class _BoxDrawing:
         )
         self.sketch = Sketch()
         pitch = device.width + self.deep.dim("space")
-        self.boxes = [Area(x, 0, x + device.width, device.length) for x in range(0, device.m * pitch, pitch)]
+        self.boxes = [Rectangle(x, 0, x + device.width, device.length) for x in range(0, device.m * pitch, pitch)]
 
     def module(self, layout: kdb.Layout, name: str, *, labels: bool) -> Module:
         pins = [pin for box in self.boxes for pin in self._box(box)]
         ring, deep = self.inner_ring, self.deep
         apart = max(deep.dim("to_taps"), self.tech.dim("tap_to_well", self.outside), ring.strip_space)
-        around = Area(0, 0, self.boxes[-1].right, self.device.length).enlarged(apart, apart)
+        around = Rectangle(0, 0, self.boxes[-1].right, self.device.length).enlarged(apart, apart)
         pins += draw_tap_ring(self.sketch, self.tech, self.outside, TapRing(around), self.device.nets["s"])
         drawn = DrawnRectangles(self.device, self.boxes, pins, labels, joined=self.device.m == 1)
         return rectangles_module(layout, self.tech, name, self.sketch, drawn)
 
-    def _box(self, box: Area) -> list[tuple[str, Area]]:
+    def _box(self, box: Rectangle) -> list[tuple[str, Rectangle]]:
         """Draw one box and return its pins."""
         sketch, tech, spec = self.sketch, self.tech, self.device.spec
         hole = box.enlarged(-self.to_hole, -self.to_hole)
@@ -409,7 +410,7 @@ class _BoxDrawing:
         pins = draw_tap_ring(sketch, tech, self.tapped, TapRing(taps), self.device.nets["n"])
         return [*pins, (self.device.nets["p"], self._inner_tap(box))]
 
-    def _inner_tap(self, box: Area) -> Area:
+    def _inner_tap(self, box: Rectangle) -> Rectangle:
         """Draw the tap of the p well across its middle, and return its rail."""
         sketch, tech, ring, sizes = self.sketch, self.tech, self.inner_ring, row_sizes(self.tech, self.outside)
         beside = max(
@@ -420,7 +421,7 @@ class _BoxDrawing:
         )
         height = tech.snap(min(2 * ring.width, self.device.length - 2 * beside) / 2) * 2  # for the area of its implant
         low = tech.snap((box.bottom + box.top - height) / 2)
-        tap = Area(box.left + beside, low, box.right - beside, low + height)
+        tap = Rectangle(box.left + beside, low, box.right - beside, low + height)
         sketch.box("tap", tap)
         sketch.box(tech.conductors[0].layer, tap)
         sketch.box(tech.conductors[1].layer, tap)
@@ -432,7 +433,7 @@ class _BoxDrawing:
         middle = low + (height - sizes.cut) // (2 * tech.grid) * tech.grid
         ends = max(sizes.cut_strip_end, sizes.cut_rail_end)
         for cut in spread_squares(
-            Area(tap.left + ends, middle, tap.right - ends, middle + sizes.cut),
+            Rectangle(tap.left + ends, middle, tap.right - ends, middle + sizes.cut),
             sizes.cut, sizes.cut_space, tech.grid, _MOST_CONTACTS,
         ):  # fmt: skip
             sketch.box(tech.cuts[0].layer, cut)

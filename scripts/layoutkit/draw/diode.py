@@ -35,8 +35,9 @@ from layoutkit.draw.module import DrawnRectangles, rectangles_module
 from layoutkit.draw.passive import EqualRectangles, nets_of, rectangle_on_grid, spec_of_kind
 from layoutkit.draw.ring import TapRing, draw_tap_ring, draw_taps, module_covers, ring_sizes, row_covers
 from layoutkit.draw.row import row_sizes
-from layoutkit.draw.sketch import Area, Sketch, spread_squares
+from layoutkit.draw.sketch import Sketch, spread_squares
 from layoutkit.errors import GeometryError
+from layoutkit.rectangle import Rectangle
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -122,7 +123,7 @@ class RectangleDrawing:
         self.plate = self._plate_size()
         self.beside = max(self.ring.strip_space, beside_wide(tech, tech.conductors[0], min(self.plate)))
         pitch = device.width + self._gap()
-        self.rectangles = [Area(i * pitch, 0, i * pitch + device.width, device.length) for i in range(device.m)]
+        self.rectangles = [Rectangle(i * pitch, 0, i * pitch + device.width, device.length) for i in range(device.m)]
         self.junctions = [rectangle.enlarged(-self.edge, -self.edge) for rectangle in self.rectangles]
         self.plates = [self._plate(junction) for junction in self.junctions]
         self.rail = self._rail()
@@ -160,22 +161,22 @@ class RectangleDrawing:
         )
         return self.tech.snap_up(gap)
 
-    def _plate(self, junction: Area) -> Area:
+    def _plate(self, junction: Rectangle) -> Rectangle:
         width, height = self.plate
         left = self.tech.snap((junction.left + junction.right - width) / 2)
         bottom = self.tech.snap((junction.bottom + junction.top - height) / 2)
-        return Area(left, bottom, left + width, bottom + height)
+        return Rectangle(left, bottom, left + width, bottom + height)
 
-    def _rail(self) -> Area:
+    def _rail(self) -> Rectangle:
         """Return the rail over the middle of all rectangles, of the minimum area."""
         sizes, grid = self.sizes, self.tech.grid
         left, right = self.plates[0].left, self.plates[-1].right
         least = max(-(-sizes.rail_area // sizes.rail), sizes.cut + 2 * sizes.cut_rail_end)
         grow = max(0, -(-(least - (right - left)) // (2 * grid)) * grid)
         low = self.tech.snap((self.plates[0].bottom + self.plates[0].top - sizes.rail) / 2)
-        return Area(left - grow, low, right + grow, low + sizes.rail)
+        return Rectangle(left - grow, low, right + grow, low + sizes.rail)
 
-    def _ring_inside(self) -> Area:
+    def _ring_inside(self) -> Rectangle:
         """Return the inner edge of the tap ring: clear of diffusion, implants, markers and metal."""
         sizes, ring, tech = self.sizes, self.ring, self.tech
         row = self._row()
@@ -194,7 +195,9 @@ class RectangleDrawing:
         around, metal = row.enlarged(beside, beside), self._metal().enlarged(self.beside, self.beside)
         over = max(0, (sizes.rail - ring.width + 1) // 2)
         bottom = min(around.bottom, metal.bottom, self.rail.bottom - sizes.rail_space - over)
-        inner = Area(min(around.left, metal.left), bottom, max(around.right, metal.right), max(around.top, metal.top))
+        inner = Rectangle(
+            min(around.left, metal.left), bottom, max(around.right, metal.right), max(around.top, metal.top)
+        )
         if self.to_taps is not None:
             inner = inner._replace(bottom=row.bottom - self.to_taps, top=row.top + self.to_taps)
         left, bottom = (edge // tech.grid * tech.grid for edge in (inner.left, inner.bottom))
@@ -202,15 +205,15 @@ class RectangleDrawing:
             low + -(-(high - low) // (2 * tech.grid)) * 2 * tech.grid
             for low, high in ((left, inner.right), (bottom, inner.top))
         )
-        return Area(left, bottom, right, top)
+        return Rectangle(left, bottom, right, top)
 
-    def _row(self) -> Area:
+    def _row(self) -> Rectangle:
         first, last = self.junctions[0], self.junctions[-1]
-        return Area(first.left, first.bottom, last.right, last.top)
+        return Rectangle(first.left, first.bottom, last.right, last.top)
 
-    def _metal(self) -> Area:
+    def _metal(self) -> Rectangle:
         first, last = self.plates[0], self.plates[-1]
-        return Area(first.left, first.bottom, last.right, last.top)
+        return Rectangle(first.left, first.bottom, last.right, last.top)
 
     def _check(self) -> None:
         tech, device, limit = self.tech, self.device, self.ring.max_distance
@@ -261,7 +264,7 @@ class RectangleDrawing:
         drawn = DrawnRectangles(self.device, self.rectangles, pins, self.labels)
         return rectangles_module(layout, self.tech, name, self.sketch, drawn)
 
-    def _draw_junction(self, junction: Area, plate: Area) -> None:
+    def _draw_junction(self, junction: Rectangle, plate: Rectangle) -> None:
         sizes, sketch, tech = self.sizes, self.sketch, self.tech
         sketch.box("active", junction)
         sketch.box(tech.conductors[0].layer, plate)
@@ -271,7 +274,7 @@ class RectangleDrawing:
             sketch.box(tech.contact.layer, contact)
         middle = (self.rail.bottom + self.rail.top - sizes.cut) // 2
         ends = max(sizes.cut_strip_end, sizes.cut_rail_end)
-        room = Area(plate.left + ends, middle, plate.right - ends, middle + sizes.cut)
+        room = Rectangle(plate.left + ends, middle, plate.right - ends, middle + sizes.cut)
         for cut in spread_squares(room, sizes.cut, sizes.cut_space, tech.grid, _MOST_CUTS):
             sketch.box(tech.cuts[0].layer, cut)
 

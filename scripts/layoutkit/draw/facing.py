@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from layoutkit.draw.row import is_palindrome
 from layoutkit.draw.row_metal import hull
-from layoutkit.draw.sketch import Area
 from layoutkit.draw.wires import HeadMove
+from layoutkit.rectangle import Rectangle
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -68,7 +68,7 @@ def _have_room(lower: WiredRow, upper: WiredRow, metal: Metal) -> bool:
     strips = [*lower.gate_strips(), *upper.gate_strips()]
     cut = metal.cuts[0]
 
-    def near(one: Area, other: Area, between_cuts: int = 0) -> bool:
+    def near(one: Rectangle, other: Rectangle, between_cuts: int = 0) -> bool:
         gap = max(one.left, other.left) - min(one.right, other.right)
         return gap < max(metal.space(0, max(one.right - one.left, other.right - other.left)), between_cuts)
 
@@ -112,12 +112,12 @@ class GateLink(NamedTuple):
     """A wire on level ``LEVEL`` over the rails of one net. [dbu]"""
 
     net: str
-    area: Area
-    rails: tuple[Area, Area]
+    area: Rectangle
+    rails: tuple[Rectangle, Rectangle]
 
 
 def gate_links(
-    lower: Sequence[tuple[str, Area]], upper: Sequence[tuple[str, Area]], half_width: int, metal: Metal
+    lower: Sequence[tuple[str, Rectangle]], upper: Sequence[tuple[str, Rectangle]], half_width: int, metal: Metal
 ) -> list[GateLink]:
     """Return two links for each net that has a rail in both rows, or none if they find no room.
 
@@ -140,11 +140,11 @@ def gate_links(
             return []
         for side in (-1, 1):
             left = side * (2 * slot + 1) * pitch // 2 - width // 2
-            found.append(GateLink(net, Area(left, span.bottom, left + width, span.top), (one, other)))
+            found.append(GateLink(net, Rectangle(left, span.bottom, left + width, span.top), (one, other)))
     return found
 
 
-def link_shapes(links: Sequence[GateLink], metal: Metal) -> Iterator[tuple[str, Area]]:
+def link_shapes(links: Sequence[GateLink], metal: Metal) -> Iterator[tuple[str, Rectangle]]:
     """Yield the links and their cuts, as (layer, area)."""
     for link in links:
         yield metal.layer(LEVEL), link.area

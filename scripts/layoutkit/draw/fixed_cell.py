@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 from layoutkit.draw.module import DrawnRectangles, rectangles_module
 from layoutkit.draw.passive import EqualRectangles, counted
-from layoutkit.draw.sketch import Area, Sketch, spread_squares
+from layoutkit.draw.sketch import Sketch, spread_squares
 from layoutkit.errors import GeometryError, TechnologyError
+from layoutkit.rectangle import Rectangle
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -95,11 +96,11 @@ def draw_fixed_cell(
                 sketch.polygon(layer, tuple((px + x, py) for px, py in points))
         _draw_texts(sketch, tech, cell, x)
         for terminal, (level, points) in reached.items():
-            area = Area(min(points)[0] + x, min(points)[1], max(points)[0] + x, max(points)[1])
+            area = Rectangle(min(points)[0] + x, min(points)[1], max(points)[0] + x, max(points)[1])
             for step in range(level, highest):
                 _draw_cuts(sketch, tech, step, area)
             pins.append((device.nets[terminal], area))
-    areas = [Area(left + number * pitch, bottom, right + number * pitch, top) for number in range(device.m)]
+    areas = [Rectangle(left + number * pitch, bottom, right + number * pitch, top) for number in range(device.m)]
     drawn = DrawnRectangles(device, areas, pins, labels, conductor=tech.conductors[highest], joined=device.m == 1)
     return rectangles_module(layout, tech, name, sketch, drawn)
 
@@ -110,7 +111,7 @@ def _draw_texts(sketch: Sketch, tech: Technology, cell: DeviceCell, x: int) -> N
         sketch.text(str(role), text, px + x, py)
 
 
-def _draw_cuts(sketch: Sketch, tech: Technology, level: int, area: Area) -> None:
+def _draw_cuts(sketch: Sketch, tech: Technology, level: int, area: Rectangle) -> None:
     """Join a pin on the conductor ``level`` to the next one above it."""
     upper, cut = tech.conductors[level + 1], tech.cuts[level]
     inset = max(cut.enclose_below_end, cut.enclose_above_end)

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
     from layoutkit.draw.figures import Figures
     from layoutkit.draw.passive import EqualRectangles
-    from layoutkit.draw.sketch import Area, Sketch
+    from layoutkit.draw.sketch import Sketch
+    from layoutkit.rectangle import Rectangle
     from layoutkit.technology import Conductor, Technology
 
 
@@ -207,8 +208,8 @@ class DrawnRectangles:
     """
 
     device: EqualRectangles
-    areas: Sequence[Area]
-    pins: Sequence[tuple[str, Area]]
+    areas: Sequence[Rectangle]
+    pins: Sequence[tuple[str, Rectangle]]
     labels: bool
     owners: Sequence[str] = ()
     conductor: Conductor | None = None

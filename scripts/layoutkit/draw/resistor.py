@@ -43,9 +43,10 @@ from layoutkit.draw.deep_well import DeepWellNets, in_deep_well
 from layoutkit.draw.module import DrawnDummy, Gate, Instance, Keepout, Module, Pin
 from layoutkit.draw.resistor_bank import BankPlan, Bar, ResistorSpec, node
 from layoutkit.draw.ring import TapRing, draw_tap_ring, module_covers, ring_sizes
-from layoutkit.draw.sketch import Area, Sketch, spread_squares
+from layoutkit.draw.sketch import Sketch, spread_squares
 from layoutkit.errors import GeometryError
 from layoutkit.layout.cells import fresh_cell
+from layoutkit.rectangle import Rectangle
 
 if TYPE_CHECKING:
     import klayout.db as kdb
@@ -98,7 +99,7 @@ class _Drawing:
         self.bars, self.width, self.length = plan.bars, plan.sizes.width, plan.sizes.length
         self.rail = rail
         self.sketch = Sketch()
-        self.pins: list[tuple[str, Area]] = []
+        self.pins: list[tuple[str, Rectangle]] = []
 
     def _draw_texts(self) -> None:
         rail = self.rail
@@ -121,7 +122,7 @@ class _Drawing:
         gates, instances = [], []
         for _, group in groupby(self.bars, lambda bar: bar.unit or bar.left):
             bar, *others = group
-            box = moved(Area(bar.left, 0, (others or [bar])[-1].left + self.width, self.length))
+            box = moved(Rectangle(bar.left, 0, (others or [bar])[-1].left + self.width, self.length))
             gates.append(Gate(bar.resistor.id if bar.resistor else bar.unit, bar.unit, box))
             if bar.resistor:
                 centre = ((box.left + box.right) / 2, (box.bottom + box.top) / 2)
@@ -211,12 +212,12 @@ class _BankDrawing(_Drawing):
         self._draw_texts()
         return self._described(layout)
 
-    def _draw_around_bars(self, layer: str, area: Area) -> None:
+    def _draw_around_bars(self, layer: str, area: Rectangle) -> None:
         """Draw a well, whose holes the bars are."""
         outline = self.plan.outline()
         edges = [area.left, *(x for bar in self.bars for x in (bar.left, bar.left + self.width)), area.right]
         for left, right in zip(edges[::2], edges[1::2], strict=True):
-            self.sketch.box(layer, Area(left, area.bottom, right, area.top))
+            self.sketch.box(layer, Rectangle(left, area.bottom, right, area.top))
         self.sketch.box(layer, area._replace(top=outline.bottom))
         self.sketch.box(layer, area._replace(bottom=outline.top))
 
@@ -226,7 +227,7 @@ class _BankDrawing(_Drawing):
         right = bar.left + sizes.width
         if not self.flavour.undrawn_well:
             bottom, top = -self.plan.poly_end if bar.low else low_end, sizes.length + self.plan.poly_end
-            sketch.box(body, Area(bar.left, bottom, right, top if bar.high else high_end))
+            sketch.box(body, Rectangle(bar.left, bottom, right, top if bar.high else high_end))
         margin = self.plan.head_margin()
         count = max(
             1,
@@ -239,19 +240,21 @@ class _BankDrawing(_Drawing):
         for low in (low for net, low in heads if net):
             top = low + sizes.contact_length
             if margin:
-                sketch.box(body, Area(bar.left - margin, low - sizes.head_end, right + margin, top + sizes.head_end))
+                sketch.box(
+                    body, Rectangle(bar.left - margin, low - sizes.head_end, right + margin, top + sizes.head_end)
+                )
             for i in range(count):
                 left = first + i * (sizes.contact + sizes.contact_space)
                 height = sizes.contact if self.flavour.well else sizes.contact_length
                 for bottom in range(low, top - height + 1, height + sizes.contact_space):
-                    sketch.box(tech.contact.layer, Area(left, bottom, left + sizes.contact, bottom + height))
+                    sketch.box(tech.contact.layer, Rectangle(left, bottom, left + sizes.contact, bottom + height))
             if self.flavour.well:
                 inset = self.plan.tap_inset
                 beyond = self.flavour.dimensions.get("tap_end", self.plan.head_side() - inset)
-                tap = Area(bar.left - margin + inset, low - beyond, right + margin - inset, top + beyond)
+                tap = Rectangle(bar.left - margin + inset, low - beyond, right + margin - inset, top + beyond)
                 sketch.box("tap", tap)
             pad_left, pad_right = self.plan.pad_x(bar)
-            pad = Area(pad_left, low - self.plan.rows.strip_end, pad_right, top + self.plan.rows.strip_end)
+            pad = Rectangle(pad_left, low - self.plan.rows.strip_end, pad_right, top + self.plan.rows.strip_end)
             sketch.box(tech.conductors[0].layer, pad)
 
     def _draw_covers(self) -> None:
@@ -264,7 +267,7 @@ class _BankDrawing(_Drawing):
         for index, bar in enumerate(self.plan.bars):
             low, high = self.plan.core_ends(index)
             for layer in on_bars:
-                sketch.box(layer, Area(bar.left, low, bar.left + self.sizes.width, high))
+                sketch.box(layer, Rectangle(bar.left, low, bar.left + self.sizes.width, high))
         for bend in self.plan.bends():
             for layer in (self.flavour.parts["body"], *on_bars):
                 sketch.box(layer, bend)
@@ -282,10 +285,12 @@ class _BankDrawing(_Drawing):
         sizes = self.sizes
         beyond = max(self.plan.rows.marker, self.plan.head_margin())
         for low in (-sizes.to_contact - sizes.contact_length, sizes.length + sizes.to_contact):
-            area = Area(self.plan.bars[0].left, low, self.plan.bars[-1].left + sizes.width, low + sizes.contact_length)
+            area = Rectangle(
+                self.plan.bars[0].left, low, self.plan.bars[-1].left + sizes.width, low + sizes.contact_length
+            )
             self.sketch.box(layer, area.enlarged(beyond, self.plan.rows.marker))
 
-    def _draw_side(self, ring: Area | None, *, high: bool) -> None:
+    def _draw_side(self, ring: Rectangle | None, *, high: bool) -> None:
         sizes, sketch, tech = self.plan.rows, self.sketch, self.tech
         heights = {
             net: self.plan.rail_low(i, high=high) for i, t in enumerate(self.plan.tracks[high]) for net, _, _ in t.rails
@@ -293,7 +298,7 @@ class _BankDrawing(_Drawing):
         for index, track in enumerate(self.plan.tracks[high]):
             low = self.plan.rail_low(index, high=high)
             for net, left, right in track.rails:
-                area = Area(left, low, right, low + sizes.rail)
+                area = Rectangle(left, low, right, low + sizes.rail)
                 sketch.box(tech.conductors[1].layer, area)
                 if any(net in (r.p, r.n) for r in self.spec.resistors):
                     self.pins.append((net, area))
@@ -310,16 +315,16 @@ class _BankDrawing(_Drawing):
                     continue
                 end = ring.top if high else ring.bottom
                 ends = (contact_low, end) if high else (end, contact_low + self.sizes.contact_length)
-                sketch.box(tech.conductors[0].layer, Area(left, ends[0], right, ends[1]))
+                sketch.box(tech.conductors[0].layer, Rectangle(left, ends[0], right, ends[1]))
                 continue
             cut_low = heights[net] + (sizes.rail - sizes.cut) // 2
             if high:
                 ends = (contact_low, cut_low + sizes.cut + sizes.cut_strip_end)
             else:
                 ends = (cut_low - sizes.cut_strip_end, contact_low + self.sizes.contact_length)
-            sketch.box(tech.conductors[0].layer, Area(left, ends[0], right, ends[1]))
+            sketch.box(tech.conductors[0].layer, Rectangle(left, ends[0], right, ends[1]))
             for x in self.plan.cuts(bar):
-                sketch.box(tech.cuts[0].layer, Area(x, cut_low, x + sizes.cut, cut_low + sizes.cut))
+                sketch.box(tech.cuts[0].layer, Rectangle(x, cut_low, x + sizes.cut, cut_low + sizes.cut))
 
 
 _WIRED = (1, 4)
@@ -403,7 +408,7 @@ class MetalPlan:
                     found.append(Bar(len(found) * self.sizes.pitch, resistor, "", resistor.n, resistor.n))
         return found
 
-    def _heads(self, resistor: Resistor, *, high: bool) -> list[tuple[str, Area]]:
+    def _heads(self, resistor: Resistor, *, high: bool) -> list[tuple[str, Rectangle]]:
         """Return the heads above or below the bars of a resistor, those of neighbours on one net as one."""
         sizes = self.sizes
         margin = (sizes.head_width - sizes.width) // 2
@@ -413,15 +418,15 @@ class MetalPlan:
         for net, group in groupby(own, attrgetter("high" if high else "low")):
             lefts = [column.left for column in group]
             right = lefts[-1] + sizes.width + margin
-            found.append((net, Area(lefts[0] - margin, low, right, low + sizes.head_length)))
+            found.append((net, Rectangle(lefts[0] - margin, low, right, low + sizes.head_length)))
         return found
 
-    def draw(self, sketch: Sketch) -> list[tuple[str, Area]]:
+    def draw(self, sketch: Sketch) -> list[tuple[str, Rectangle]]:
         """Draw bars, heads and markers; return the pins on ``wired``, as net and area."""
         sizes, pins = self.sizes, []
         margin = (sizes.head_width - sizes.width) // 2
         for column in self.columns:
-            core = Area(column.left, 0, column.left + sizes.width, sizes.length)
+            core = Rectangle(column.left, 0, column.left + sizes.width, sizes.length)
             sketch.box(self.metal.layer, core.enlarged(0 if column.unit else margin, sizes.neck))
             for layer in (self.flavour.parts["core"], *self.flavour.core_markers) if column.unit else ():
                 sketch.box(layer, core)
@@ -434,7 +439,7 @@ class MetalPlan:
                 pins.append((terminal, self._led_away(sketch, pin, high=high) if self.cuts else pin))
         return pins
 
-    def _strap(self, sketch: Sketch, heads: list[Area], *, high: bool) -> Area:
+    def _strap(self, sketch: Sketch, heads: list[Rectangle], *, high: bool) -> Rectangle:
         """Draw what joins the heads of one terminal; return it, the head itself where there is only one."""
         if len(heads) == 1:
             return heads[0]
@@ -444,11 +449,11 @@ class MetalPlan:
             grown = head._replace(top=head.top + beyond) if high else head._replace(bottom=head.bottom - beyond)
             sketch.box(self.metal.layer, grown)
         low = first.top + sizes.neck if high else first.bottom - beyond
-        strap = Area(first.left, low, heads[-1].right, low + sizes.head_length)
+        strap = Rectangle(first.left, low, heads[-1].right, low + sizes.head_length)
         sketch.box(self.metal.layer, strap)
         return strap
 
-    def _led_away(self, sketch: Sketch, head: Area, *, high: bool) -> Area:
+    def _led_away(self, sketch: Sketch, head: Rectangle, *, high: bool) -> Rectangle:
         """Draw the cuts and conductors from a head to the conductor with wires; return the area on the last one."""
         area, beyond = head, self._beyond()
         for cut, downwards in self._led():

@@ -12,7 +12,7 @@ from layoutkit.draw.passive import straight
 from layoutkit.draw.pattern import common_centroid
 from layoutkit.draw.ring import ring_sizes
 from layoutkit.draw.row import row_sizes
-from layoutkit.draw.sketch import Area
+from layoutkit.rectangle import Rectangle
 
 if TYPE_CHECKING:
     from layoutkit.draw.passive import Resistor
@@ -196,14 +196,14 @@ class BankPlan:
                 found.append(Bar(len(found) * self.sizes.pitch, resistor, f"{resistor.id}_{number + 1}", low, high))
         return found
 
-    def bends(self) -> list[Area]:
+    def bends(self) -> list[Rectangle]:
         """Return the boxes in which bent bars turn."""
         sizes, found = self.sizes, []
         for index, bar in enumerate(self.bars if self.turns else ()):
             place = index % (len(self.turns) + 1)
             if place < len(self.turns):
                 low = self.turns[place] if place % 2 else sizes.length - self.turns[place] - sizes.width
-                found.append(Area(bar.left, low, bar.left + sizes.pitch + sizes.width, low + sizes.width))
+                found.append(Rectangle(bar.left, low, bar.left + sizes.pitch + sizes.width, low + sizes.width))
         return found
 
     def core_ends(self, index: int) -> tuple[int, int]:
@@ -339,22 +339,24 @@ class BankPlan:
         left = self.tech.snap(bar.left + self.sizes.width / 2 - self.sizes.pad_width / 2)
         return left, left + self.sizes.pad_width
 
-    def outline(self) -> Area:
+    def outline(self) -> Rectangle:
         """Return the box of all bars with their heads."""
         margin = self.head_margin()
         left, right = self.bars[0].left - margin, self.bars[-1].left + self.sizes.width + margin
-        return Area(left, -self.poly_end, right, self.sizes.length + self.poly_end)
+        return Rectangle(left, -self.poly_end, right, self.sizes.length + self.poly_end)
 
-    def core(self) -> Area:
+    def core(self) -> Rectangle:
         """Return the core layer over all bars, of its minimum area."""
         dims, sizes = self.flavour.dimensions, self.sizes
         beyond, width = dims.get("core_enclosure", 0), self.bars[-1].left + sizes.width - self.bars[0].left
         over = dims.get("core_overlap", 0)
         lack = -(-dims.get("core_area", 0) // (sizes.length + 2 * over)) - width
         beyond = max(beyond, -(-lack // (2 * self.tech.grid)) * self.tech.grid)
-        return Area(self.bars[0].left - beyond, -over, self.bars[-1].left + sizes.width + beyond, sizes.length + over)
+        return Rectangle(
+            self.bars[0].left - beyond, -over, self.bars[-1].left + sizes.width + beyond, sizes.length + over
+        )
 
-    def covers(self) -> dict[str, Area]:
+    def covers(self) -> dict[str, Rectangle]:
         """Return each marker of the flavour over all bars, as wide as it must be."""
         dims, grid = self.flavour.dimensions, self.tech.grid
         found = {}
@@ -369,7 +371,7 @@ class BankPlan:
             found[marker] = area.enlarged(dx, dy)
         return found
 
-    def heads(self) -> list[Area]:
+    def heads(self) -> list[Rectangle]:
         """Return the area of the layers over the lower and the upper row of heads; none where the flavour has none."""
         if not self.flavour.heads:
             return []
@@ -377,7 +379,7 @@ class BankPlan:
         around, over = outline(beyond, beyond), self.flavour.dimensions.get("head_overlap", 0)
         return [around._replace(top=over), around._replace(bottom=self.sizes.length - over)]
 
-    def ring_inside(self) -> Area:
+    def ring_inside(self) -> Rectangle:
         """Return the inner edge of the ring: clear of poly, markers, strips and rails."""
         tech, rows, dims = self.tech, self.rows, self.flavour.dimensions
         ring = ring_sizes(tech, self.taps, rows)
@@ -393,7 +395,7 @@ class BankPlan:
             grown = area.enlarged(space, space)
             inner = _union(inner, grown)
         pads, space = [self.pad_x(bar) for bar in self.bars], max(self.sizes.pad_space, ring.strip_space)
-        inner = _union(inner, Area(pads[0][0] - space, inner.bottom, pads[-1][1] + space, inner.top))
+        inner = _union(inner, Rectangle(pads[0][0] - space, inner.bottom, pads[-1][1] + space, inner.top))
         over = max(0, (rows.rail - ring.width + 1) // 2)
         for high in (False, True):
             for index, track in enumerate(self.tracks[high]):
@@ -401,8 +403,8 @@ class BankPlan:
                 for _, left, right in track.rails:
                     # The rail of the ring lies on its lower side; strips end a little beyond the rails.
                     beyond = max(rows.rail_space + over, rows.cut_strip_end + space)
-                    inner = _union(inner, Area(left, low - beyond, right, low + rows.rail + beyond))
-        return Area(
+                    inner = _union(inner, Rectangle(left, low - beyond, right, low + rows.rail + beyond))
+        return Rectangle(
             *(tech.grid * (-(-edge // tech.grid) if i > 1 else edge // tech.grid) for i, edge in enumerate(inner))
         )
 
@@ -421,7 +423,7 @@ def node(resistor: Resistor, string: int, place: int) -> str:
     return f"{resistor.id}#{string + 1}.{place}"
 
 
-def _union(one: Area, other: Area) -> Area:
-    return Area(
+def _union(one: Rectangle, other: Rectangle) -> Rectangle:
+    return Rectangle(
         min(one.left, other.left), min(one.bottom, other.bottom), max(one.right, other.right), max(one.top, other.top)
     )

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from layoutkit.draw.row import row_sizes
 from layoutkit.draw.row_metal import hull
-from layoutkit.draw.sketch import Area
 from layoutkit.errors import GeometryError
+from layoutkit.rectangle import Rectangle
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -137,19 +137,21 @@ def ring_sizes(tech: Technology, device: DeviceSpec, sizes: RowSizes) -> RingSiz
     )
 
 
-def frame(inner: Area, width: int, sides: Collection[RingSide] = SIDES) -> dict[RingSide, Area]:
+def frame(inner: Rectangle, width: int, sides: Collection[RingSide] = SIDES) -> dict[RingSide, Rectangle]:
     """Return the ``sides`` of the ring of ``width`` around ``inner``; bottom and top hold the corners between two."""
     left, right = (width if side in sides else 0 for side in ("left", "right"))
-    every: dict[RingSide, Area] = {
-        "bottom": Area(inner.left - left, inner.bottom - width, inner.right + right, inner.bottom),
-        "top": Area(inner.left - left, inner.top, inner.right + right, inner.top + width),
-        "left": Area(inner.left - width, inner.bottom, inner.left, inner.top),
-        "right": Area(inner.right, inner.bottom, inner.right + width, inner.top),
+    every: dict[RingSide, Rectangle] = {
+        "bottom": Rectangle(inner.left - left, inner.bottom - width, inner.right + right, inner.bottom),
+        "top": Rectangle(inner.left - left, inner.top, inner.right + right, inner.top + width),
+        "left": Rectangle(inner.left - width, inner.bottom, inner.left, inner.top),
+        "right": Rectangle(inner.right, inner.bottom, inner.right + width, inner.top),
     }
     return {side: every[side] for side in SIDES if side in sides}
 
 
-def ring_shapes(inner: Area, ring: RingSizes, sides: Collection[RingSide] = SIDES) -> Iterator[tuple[str, Area]]:
+def ring_shapes(
+    inner: Rectangle, ring: RingSizes, sides: Collection[RingSide] = SIDES
+) -> Iterator[tuple[str, Rectangle]]:
     """Yield tap, contacts, first conductor and bulk implant of the ring around ``inner``, as (layer role, area)."""
     for side, area in frame(inner, ring.width, sides).items():
         yield "tap", area
@@ -158,11 +160,11 @@ def ring_shapes(inner: Area, ring: RingSizes, sides: Collection[RingSide] = SIDE
         if side in {"bottom", "top"}:
             low = area.bottom + ring.contact_side
             for left in centred_array(inner.left, inner.right, ring.contact, ring.contact_space, ring.grid):
-                yield "contact", Area(left, low, left + ring.contact, low + ring.contact)
+                yield "contact", Rectangle(left, low, left + ring.contact, low + ring.contact)
         else:
             low = area.left + ring.contact_side
             for bottom in centred_array(inner.bottom, inner.top, ring.contact, ring.contact_space, ring.grid):
-                yield "contact", Area(low, bottom, low + ring.contact, bottom + ring.contact)
+                yield "contact", Rectangle(low, bottom, low + ring.contact, bottom + ring.contact)
 
 
 def centred_array(low: int, high: int, size: int, space: int, grid: int) -> range:
@@ -188,14 +190,14 @@ class TapRing:
             Without taps at bottom and top the rail crosses the inside at its lower edge.
     """
 
-    inner: Area
+    inner: Rectangle
     sides: tuple[RingSide, ...] = SIDES
     rails: tuple[RingSide, ...] = ("bottom",)
 
 
 def draw_tap_ring(
     sketch: Sketch, tech: Technology, device: DeviceSpec, taps: TapRing, net: str
-) -> list[tuple[str, Area]]:
+) -> list[tuple[str, Rectangle]]:
     """Draw the ring of bulk taps of ``device`` with its rails and text; return the rails as pins: net and area.
 
     Raises:
@@ -209,7 +211,7 @@ def draw_tap_ring(
         sketch.box(tech.conductors[1].layer, rail)
         for left in cuts:
             bottom = rail.bottom + (sizes.rail - sizes.cut) // 2
-            sketch.box(tech.cuts[0].layer, Area(left, bottom, left + sizes.cut, bottom + sizes.cut))
+            sketch.box(tech.cuts[0].layer, Rectangle(left, bottom, left + sizes.cut, bottom + sizes.cut))
         pins.append((net, rail))
     if device.ring_text and set(taps.sides) == set(SIDES):
         x, y = (taps.inner.left + taps.inner.right) // 2, taps.inner.bottom - ring.width // 2
@@ -227,7 +229,7 @@ def draw_taps(sketch: Sketch, tech: Technology, device: DeviceSpec, taps: TapRin
             sketch.box(layer, area)
 
 
-def _rails(taps: TapRing, ring: RingSizes, sizes: RowSizes) -> Iterator[tuple[Area, Iterable[int]]]:
+def _rails(taps: TapRing, ring: RingSizes, sizes: RowSizes) -> Iterator[tuple[Rectangle, Iterable[int]]]:
     """Yield each rail on the second conductor with the left edges of its cuts."""
     inner, sides = taps.inner, taps.sides
     left = inner.left - (ring.width if "left" in sides else 0)
@@ -237,7 +239,7 @@ def _rails(taps: TapRing, ring: RingSizes, sizes: RowSizes) -> Iterator[tuple[Ar
     tapped = [side for side in ("bottom", "top") if side in sides]
     for side in [side for side in tapped if side in taps.rails] or tapped[:1]:
         cuts = centred_array(inner.left, inner.right, sizes.cut, sizes.cut_space, sizes.grid)
-        yield Area(left, lows[side], right, lows[side] + sizes.rail), cuts
+        yield Rectangle(left, lows[side], right, lows[side] + sizes.rail), cuts
     if sides and not tapped:
         middle = (ring.width - sizes.cut) // (2 * sizes.grid) * sizes.grid
         edges = {"left": inner.left - ring.width + middle, "right": inner.right + middle}
@@ -245,7 +247,7 @@ def _rails(taps: TapRing, ring: RingSizes, sizes: RowSizes) -> Iterator[tuple[Ar
         low = inner.bottom + _crossing_rail(sizes) - sizes.rail
         left = min(left, *(edge - sizes.cut_rail_end for edge in beside))
         right = max(right, *(edge + sizes.cut + sizes.cut_rail_end for edge in beside))
-        yield Area(left, low, right, low + sizes.rail), beside
+        yield Rectangle(left, low, right, low + sizes.rail), beside
 
 
 def _crossing_rail(sizes: RowSizes) -> int:
@@ -253,7 +255,7 @@ def _crossing_rail(sizes: RowSizes) -> int:
     return sizes.rail + max(0, sizes.cut_strip_end - (sizes.rail - sizes.cut) // 2)
 
 
-def row_covers(row: Area, reach: int, sizes: RowSizes, device: DeviceSpec) -> Iterator[tuple[str, Area]]:
+def row_covers(row: Rectangle, reach: int, sizes: RowSizes, device: DeviceSpec) -> Iterator[tuple[str, Rectangle]]:
     """Yield the implant and the markers over a row's diffusion ``row``, as (layer, area).
 
     Args:
@@ -269,16 +271,16 @@ def row_covers(row: Area, reach: int, sizes: RowSizes, device: DeviceSpec) -> It
 
 
 def module_covers(
-    inner: Area, ring: RingSizes, tech: Technology, device: DeviceSpec, sides: Collection[RingSide] = SIDES
-) -> Iterator[tuple[str, Area]]:
+    inner: Rectangle, ring: RingSizes, tech: Technology, device: DeviceSpec, sides: Collection[RingSide] = SIDES
+) -> Iterator[tuple[str, Rectangle]]:
     """Yield the well and the covers around the taps whose inner edge is ``inner``, as (layer, area)."""
 
-    def around(beyond_tap: int, beyond_active: int) -> Area:
+    def around(beyond_tap: int, beyond_active: int) -> Rectangle:
         low_x, low_y, high_x, high_y = (
             max(beyond_tap + (ring.width if side in sides else 0), beyond_active)
             for side in ("left", "bottom", "right", "top")
         )
-        return Area(inner.left - low_x, inner.bottom - low_y, inner.right + high_x, inner.top + high_y)
+        return Rectangle(inner.left - low_x, inner.bottom - low_y, inner.right + high_x, inner.top + high_y)
 
     beyond_tap = beyond_active = 0
     if device.well:
@@ -310,7 +312,7 @@ def inner_edge(
     return {"end": 0} | ({"rail": _crossing_rail(sizes)} if crossing else {})
 
 
-def tap_distance(area: Area, inner: Area, sides: Collection[RingSide]) -> int:
+def tap_distance(area: Rectangle, inner: Rectangle, sides: Collection[RingSide]) -> int:
     """Return how far the farthest point of ``area`` lies from the nearest of the ``sides`` around ``inner``. [dbu]
 
     Half a database unit counts down; without sides the distance is that of the farther edges of ``inner``.
@@ -335,7 +337,7 @@ def tap_distance(area: Area, inner: Area, sides: Collection[RingSide]) -> int:
 
 def draw_outer_ring(
     sketch: Sketch, tech: Technology, device: DeviceSpec, style: RingStyle, bulk_net: str
-) -> list[tuple[str, Area]]:
+) -> list[tuple[str, Rectangle]]:
     """Draw the ring of the opposite type around all that ``sketch`` holds; return its rail as a pin: net and area.
 
     Around NMOS it is a well with taps; around PMOS it is a ring of substrate taps outside the well.
@@ -391,10 +393,10 @@ class TiedRow(NamedTuple):
     row.
     """
 
-    columns: tuple[Area, Area]
-    pads: tuple[Area, Area]
-    bars: tuple[Area, Area]
-    gate_rails: tuple[Area, ...]
+    columns: tuple[Rectangle, Rectangle]
+    pads: tuple[Rectangle, Rectangle]
+    bars: tuple[Rectangle, Rectangle]
+    gate_rails: tuple[Rectangle, ...]
 
 
 def ends_in_dummies(row: Row, bulk_net: str) -> bool:
@@ -404,7 +406,7 @@ def ends_in_dummies(row: Row, bulk_net: str) -> bool:
     return len(row.fingers) > 1 and not (first.device or last.device) and outer == {bulk_net}
 
 
-def tie_shapes(rows: Sequence[TiedRow], rails: Sequence[Area], metal: Metal) -> Iterator[tuple[str, Area]]:
+def tie_shapes(rows: Sequence[TiedRow], rails: Sequence[Rectangle], metal: Metal) -> Iterator[tuple[str, Rectangle]]:
     """Yield the posts and what joins them to the bulk ``rails`` below or above all rows, as (layer, area)."""
     ends = [area for row in rows for area in (*row.columns, *row.bars, *row.gate_rails)]
     feet = [_foot(rail, metal) for rail in rails]
@@ -414,7 +416,7 @@ def tie_shapes(rows: Sequence[TiedRow], rails: Sequence[Area], metal: Metal) -> 
         columns = [row.columns[side] for row in rows]
         width = min(area.right - area.left for area in columns)
         left = max(area.right for area in columns) - width if side else min(area.left for area in columns)
-        post = Area(left, low, left + width, high)
+        post = Rectangle(left, low, left + width, high)
         yield metal.layer(0), post
         for row in rows:
             column, bar, pad = row.columns[side], row.bars[side], row.pads[side]
@@ -435,15 +437,15 @@ def tie_shapes(rows: Sequence[TiedRow], rails: Sequence[Area], metal: Metal) -> 
             yield from _cuts(wide, rail, metal)
 
 
-def _beside_post(foot: Area, post: Area, bar: Area) -> Area:
+def _beside_post(foot: Rectangle, post: Rectangle, bar: Rectangle) -> Rectangle:
     return foot._replace(left=min(bar.left, post.left), right=max(bar.right, post.right))
 
 
-def _cuts(foot: Area, rail: Area, metal: Metal) -> Iterator[tuple[str, Area]]:
+def _cuts(foot: Rectangle, rail: Rectangle, metal: Metal) -> Iterator[tuple[str, Rectangle]]:
     return ((metal.cuts[0].layer, area) for area in metal.cuts_between(0, foot, rail, crowded=True))
 
 
-def _foot(rail: Area, metal: Metal) -> Area:
+def _foot(rail: Rectangle, metal: Metal) -> Rectangle:
     """Return ``rail`` as high as the first conductor below it is."""
     shrink = (rail.top - rail.bottom - metal.wire(0)) // (2 * metal.grid) * metal.grid
     return rail.enlarged(0, -shrink)

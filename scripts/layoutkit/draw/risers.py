@@ -30,7 +30,7 @@ from collections import Counter
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
-from layoutkit.draw.sketch import Area
+from layoutkit.rectangle import Rectangle
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -47,7 +47,7 @@ class Rail(NamedTuple):
     high: int
 
 
-DrawnRail = tuple[str, int, Area]
+DrawnRail = tuple[str, int, Rectangle]
 """Net, level and area of a rail. [dbu]"""
 
 
@@ -164,7 +164,7 @@ class Risers:
             return least
         return 2 if self._block(self._wire(2)) <= self.room else 1
 
-    def shapes(self, ends: tuple[int, int], rails: Sequence[DrawnRail]) -> Iterator[tuple[str, Area]]:
+    def shapes(self, ends: tuple[int, int], rails: Sequence[DrawnRail]) -> Iterator[tuple[str, Rectangle]]:
         """Yield the risers and what joins them to ``rails`` as (layer, area); ``ends`` are the rails' ends in x.
 
         The cuts that join twins are left out, see ``crossings``: all else is as symmetric as the rails.
@@ -183,7 +183,7 @@ class Risers:
                     stack = metal.stack_between(level, area, metal.riser, riser, crowded=True)
                     yield from (shape for shape in stack if shape[0] != top)
 
-    def crossings(self, ends: tuple[int, int], rails: Sequence[DrawnRail]) -> Iterator[tuple[str, Area]]:
+    def crossings(self, ends: tuple[int, int], rails: Sequence[DrawnRail]) -> Iterator[tuple[str, Rectangle]]:
         """Yield the uppermost cuts that join each twin's riser to its own rails, and not to those of the other twin."""
         metal = self.metal
         top = metal.cuts[metal.riser - 1].layer
@@ -193,14 +193,14 @@ class Risers:
                     stack = metal.stack_between(level, area, metal.riser, riser, crowded=True)
                     yield from (shape for shape in stack if shape[0] == top)
 
-    def twin_risers(self, ends: tuple[int, int]) -> Iterator[tuple[tuple[str, str], Area]]:
+    def twin_risers(self, ends: tuple[int, int]) -> Iterator[tuple[tuple[str, str], Rectangle]]:
         """Yield each twin's riser with its net and the other twin's."""
         for slot, pairs in enumerate(self.slots):
             for pair in pairs:
                 bottom, top = self._span(pair.bottom, pair.top, self.width)
                 for right, nets in enumerate(((pair.left, pair.right), (pair.right, pair.left))):
                     left = self._left(ends, slot, right=bool(right))
-                    yield nets, Area(left, bottom, left + self.width, top)
+                    yield nets, Rectangle(left, bottom, left + self.width, top)
 
     def _left(self, ends: tuple[int, int], slot: int, *, right: bool) -> int:
         """Return the left edge of the risers in a slot, counted from the left or right end. [dbu]"""
@@ -209,7 +209,7 @@ class Risers:
         offset = inset + slot * (self.width + metal.space(metal.riser, self.width))
         return ends[1] - offset - self.width if right else ends[0] + offset
 
-    def _placed(self, ends: tuple[int, int], rails: Sequence[DrawnRail]) -> Iterator[tuple[str, Area]]:
+    def _placed(self, ends: tuple[int, int], rails: Sequence[DrawnRail]) -> Iterator[tuple[str, Rectangle]]:
         """Yield net and area of each riser that is no twin's; all are equally long."""
         nets = {net for side in self.sides for net in side}
         spans = [area for net, _, area in rails if net in nets]
@@ -219,7 +219,7 @@ class Risers:
         for right, side in enumerate(self.sides):
             for slot, net in enumerate(side, len(self.slots)):
                 left = self._left(ends, slot, right=bool(right))
-                yield net, Area(left, bottom, left + self.width, top)
+                yield net, Rectangle(left, bottom, left + self.width, top)
 
 
 def needed_width(metal: Metal, rails: Sequence[Rail], currents: Mapping[str, float]) -> int:
@@ -254,7 +254,7 @@ class Channel(NamedTuple):
     """The channel of a finger of a matched device. [dbu]"""
 
     device: str
-    area: Area
+    area: Rectangle
 
 
 class RiserSurroundings(NamedTuple):
@@ -270,7 +270,7 @@ class RiserSurroundings(NamedTuple):
     channels: Sequence[Channel]
     columns: Collection[int]
     half_width: int
-    taken: Sequence[Area]
+    taken: Sequence[Rectangle]
 
 
 class Place(NamedTuple):
@@ -329,7 +329,7 @@ class InnerRisers:
                     return self._span(rail, place)
         return None
 
-    def risers(self) -> Iterator[tuple[tuple[str, str], Area]]:
+    def risers(self) -> Iterator[tuple[tuple[str, str], Rectangle]]:
         """Yield each riser with its net and the other twin's.
 
         They run over all channels, so that all are alike; where they cover both devices of each row alike, from the
@@ -337,8 +337,8 @@ class InnerRisers:
         """
         for pair, place in self.places.items():
             bottom, top = self._ends(place, self.rails[pair])
-            yield pair, Area(-place.right, bottom, -place.left, top)
-            yield pair[::-1], Area(place.left, bottom, place.right, top)
+            yield pair, Rectangle(-place.right, bottom, -place.left, top)
+            yield pair[::-1], Rectangle(place.left, bottom, place.right, top)
 
     def _ends(self, place: Place, rails: Sequence[NetRail]) -> tuple[int, int]:
         """Return the lower and upper end of the risers of two nets. [dbu]"""
@@ -352,7 +352,7 @@ class InnerRisers:
         grow = metal.even(max(0, least - (top - bottom))) // 2
         return bottom - grow, top + grow
 
-    def shapes(self, rails: Sequence[DrawnRail]) -> Iterator[tuple[str, Area]]:
+    def shapes(self, rails: Sequence[DrawnRail]) -> Iterator[tuple[str, Rectangle]]:
         """Yield the risers and what joins them to ``rails`` as (layer, area), without the cuts of ``crossings``."""
         layer, cuts = self.metal.layer(self.metal.riser), self.metal.cuts[self.metal.riser - 1].layer
         for nets, riser in self.risers():
@@ -362,19 +362,19 @@ class InnerRisers:
             yield from ((layer, pad) for pad in self._pads(pair, place))
             for gate, link in self._gate_links(pair):
                 left, right = self._span(gate, place)
-                rail = Area(left, gate.low, right, gate.high)
+                rail = Rectangle(left, gate.low, right, gate.high)
                 yield self.metal.layer(self.metal.rail), link
                 yield from self.metal.stack_between(gate.level, rail, self.metal.rail, link)
 
-    def crossings(self, rails: Sequence[DrawnRail]) -> Iterator[tuple[str, Area]]:
+    def crossings(self, rails: Sequence[DrawnRail]) -> Iterator[tuple[str, Rectangle]]:
         """Yield the uppermost cuts that join each riser to its own rails, and not to those of the other twin."""
         cuts = self.metal.cuts[self.metal.riser - 1].layer
         for nets, riser in self.risers():
             yield from (shape for shape in self._stacks(nets, riser, nets[:1], rails) if shape[0] == cuts)
 
     def _stacks(
-        self, nets: tuple[str, str], riser: Area, own: Sequence[str], rails: Sequence[DrawnRail]
-    ) -> Iterator[tuple[str, Area]]:
+        self, nets: tuple[str, str], riser: Rectangle, own: Sequence[str], rails: Sequence[DrawnRail]
+    ) -> Iterator[tuple[str, Rectangle]]:
         """Yield what joins a riser to the rails of the nets ``own``."""
         metal, pair = self.metal, nets if nets in self.places else nets[::-1]
         place = self.places[pair]
@@ -384,7 +384,7 @@ class InnerRisers:
             if net in own and (net, area.bottom, area.top) not in linked and _meet(area, riser):
                 yield from metal.stack_between(level, area, metal.riser, wide, crowded=True)
 
-    def _gate_links(self, pair: tuple[str, str]) -> list[tuple[NetRail, Area]]:
+    def _gate_links(self, pair: tuple[str, str]) -> list[tuple[NetRail, Rectangle]]:
         """Return the gate rails of a net that its drain's rail beside them joins at x = 0, with the wire that does it.
 
         So a gate that is joined to its drain leaves the cuts of both risers alike.
@@ -396,7 +396,7 @@ class InnerRisers:
                 rail for rail in self.rails[pair] if rail.columns and not rail.beside and rail.net == gate.net
             ):
                 end = metal.cuts[gate.level].enclose_above_end if gate.level < metal.rail else 0
-                link = Area(-half, min(rail.low, gate.low - end), half, max(rail.high, gate.high + end))
+                link = Rectangle(-half, min(rail.low, gate.low - end), half, max(rail.high, gate.high + end))
                 others = [each for each in self.all_rails if each not in (rail, gate)]
                 free = not any(each.low - space < link.top and each.high + space > link.bottom for each in others)
                 if free and not any(_meet(link, channel.area) for channel in self.around.channels):
@@ -437,7 +437,7 @@ class InnerRisers:
             return False
         others = [area for _, area in self.risers()]
         others += (pad for pair, other in self.places.items() for pad in self._pads(pair, other))
-        zones = [Area(place.pad[0], low, place.pad[1], high), Area(-place.pad[1], low, -place.pad[0], high)]
+        zones = [Rectangle(place.pad[0], low, place.pad[1], high), Rectangle(-place.pad[1], low, -place.pad[0], high)]
         for area in (*self.around.taken, *others):
             apart = max(space, metal.space(level, min(area.right - area.left, area.top - area.bottom)))
             if any(_meet(zone.enlarged(apart, apart), area) for zone in zones):
@@ -447,16 +447,16 @@ class InnerRisers:
     def _has_cuts_over_channels(self, place: Place, rails: Sequence[NetRail]) -> bool:
         """Return whether cuts between rails and risers would lie over matched channels, which need equal cuts."""
         inset = self.metal.cuts[self.metal.riser - 1].enclose_above
-        zones = [Area(place.pad[0] + inset, rail.low, place.pad[1] - inset, rail.high) for rail in rails]
+        zones = [Rectangle(place.pad[0] + inset, rail.low, place.pad[1] - inset, rail.high) for rail in rails]
         return any(_meet(zone, channel.area) for zone in zones for channel in self.around.channels)
 
     def _covers_equally(self, pair: tuple[str, str], place: Place) -> bool:
         """Return whether the rails, and the risers, cover the same part of the channels of each device."""
         channels = self.around.channels
         spans = [(self._span(rail, place), rail) for rail in self.rails[pair]]
-        rails = [Area(left, rail.low, right, rail.high) for (left, right), rail in spans]
+        rails = [Rectangle(left, rail.low, right, rail.high) for (left, right), rail in spans]
         bottom, top = min(each.area.bottom for each in channels), max(each.area.top for each in channels)
-        risers = [Area(place.left, bottom, place.right, top), Area(-place.right, bottom, -place.left, top)]
+        risers = [Rectangle(place.left, bottom, place.right, top), Rectangle(-place.right, bottom, -place.left, top)]
         covers = rails, risers, self._pads(pair, place)
         return all(len(set(_covered(areas, channels).values())) == 1 for areas in covers)
 
@@ -467,7 +467,7 @@ class InnerRisers:
             rows.setdefault((channel.area.bottom, channel.area.top), []).append(channel)
         devices = {channel.device for channel in self.around.channels}
         for (bottom, top), channels in rows.items():
-            areas = [Area(place.left, bottom, place.right, top), Area(-place.right, bottom, -place.left, top)]
+            areas = [Rectangle(place.left, bottom, place.right, top), Rectangle(-place.right, bottom, -place.left, top)]
             covered = _covered(areas, channels)
             if len(set(covered.values())) > 1 or (any(covered.values()) and set(covered) != devices):
                 return False
@@ -491,7 +491,7 @@ class InnerRisers:
         half = max(-rail.contacts[0], rail.contacts[1], riser, metal.even(least) // 2)
         return -half, half
 
-    def _pads(self, pair: tuple[str, str], place: Place) -> list[Area]:
+    def _pads(self, pair: tuple[str, str], place: Place) -> list[Rectangle]:
         """Return the wider parts of both risers at the rails of either twin; parts that are too close are merged."""
         metal, (left, right) = self.metal, place.pad
         end, space = metal.cuts[metal.riser - 1].enclose_above_end, metal.space(metal.riser, right - left)
@@ -499,23 +499,27 @@ class InnerRisers:
         for span in sorted({(rail.low - end, rail.high + end) for rail in self.rails[pair]}):
             near = bool(merged) and span[0] - merged[-1][1] < space
             merged.append((merged.pop()[0], span[1]) if near else span)
-        return [area for low, high in merged for area in (Area(-right, low, -left, high), Area(left, low, right, high))]
+        return [
+            area
+            for low, high in merged
+            for area in (Rectangle(-right, low, -left, high), Rectangle(left, low, right, high))
+        ]
 
 
-def parts_beside(area: Area, wires: Sequence[Area]) -> list[Area]:
+def parts_beside(area: Rectangle, wires: Sequence[Rectangle]) -> list[Rectangle]:
     """Return the parts of ``area`` left and right of vertical wires that run through it. [dbu]"""
     sides = [x for left, right in sorted((wire.left, wire.right) for wire in wires) for x in (left, right)]
     edges = [area.left, *sides, area.right]
     return [area._replace(left=left, right=right) for left, right in zip(edges[::2], edges[1::2], strict=True)]
 
 
-def _meet(one: Area, other: Area) -> bool:
+def _meet(one: Rectangle, other: Rectangle) -> bool:
     left, bottom, right, top = one
     across = max(left, other.left) < min(right, other.right)
     return across and max(bottom, other.bottom) < min(top, other.top)
 
 
-def _covered(areas: Sequence[Area], channels: Sequence[Channel]) -> dict[str, Fraction]:
+def _covered(areas: Sequence[Rectangle], channels: Sequence[Channel]) -> dict[str, Fraction]:
     """Return for each device the part of its channels under ``areas`` that do not overlap each other."""
     under: Counter[str] = Counter()
     whole: Counter[str] = Counter()

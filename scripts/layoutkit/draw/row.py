@@ -36,8 +36,8 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from layoutkit.draw.sketch import Area
 from layoutkit.errors import GeometryError
+from layoutkit.rectangle import Rectangle
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -144,24 +144,24 @@ class PlannedRow(NamedTuple):
     right: int
     height: int
 
-    def blocks(self, beyond: int) -> list[Area]:
+    def blocks(self, beyond: int) -> list[Rectangle]:
         """Return where silicide is blocked: over each gate and beside it, ``beyond`` the diffusion. [dbu]"""
         return [
-            Area(s.left - s.finger.blocked[0], s.bottom - beyond, s.right + s.finger.blocked[1], s.top + beyond)
+            Rectangle(s.left - s.finger.blocked[0], s.bottom - beyond, s.right + s.finger.blocked[1], s.top + beyond)
             for s in self.stripes
             if s.finger.blocked
         ]
 
-    def sources(self) -> list[Area]:
+    def sources(self) -> list[Rectangle]:
         """Return the sources of the fingers with blocked silicide, from gate to gate or to the end of the diffusion."""
-        found: dict[Area, None] = {}
+        found: dict[Rectangle, None] = {}
         for left, bottom, right, top in self.diffusions:
             inside = [s for s in self.stripes if left <= s.left and s.right <= right]
             edges = [left, *(edge for s in inside for edge in (s.left, s.right)), right]
             for number, stripe in enumerate(inside):
                 at = 2 * number if stripe.finger.source_left else 2 * number + 2
                 if stripe.finger.blocked:
-                    found[Area(edges[at], bottom, edges[at + 1], top)] = None
+                    found[Rectangle(edges[at], bottom, edges[at + 1], top)] = None
         return list(found)
 
 
@@ -368,9 +368,9 @@ class _Planner:
 class ExtendedDrain(NamedTuple):
     """What is drawn of one finger: diffusion of source and channel, drain, and its well or the hole in it. [dbu]"""
 
-    source: Area
-    drain: Area
-    well: Area
+    source: Rectangle
+    drain: Rectangle
+    well: Rectangle
 
 
 def extended_drains(plan: PlannedRow, device: DeviceSpec, sizes: RowSizes) -> Iterator[ExtendedDrain]:
@@ -380,7 +380,7 @@ def extended_drains(plan: PlannedRow, device: DeviceSpec, sizes: RowSizes) -> It
         before = max(column.left for column in plan.columns if column.left < stripe.left)
         after = min(column.left for column in plan.columns if column.left > stripe.left)
         left, right = (
-            Area(x, stripe.bottom, x + sizes.contact, stripe.top).enlarged(sizes.active_side, 0)
+            Rectangle(x, stripe.bottom, x + sizes.contact, stripe.top).enlarged(sizes.active_side, 0)
             for x in (before, after)
         )
         if stripe.finger.source_left:
@@ -391,7 +391,7 @@ def extended_drains(plan: PlannedRow, device: DeviceSpec, sizes: RowSizes) -> It
             yield ExtendedDrain(right._replace(left=stripe.left + over), left, well)
 
 
-def bevelled(area: Area, bevel: int) -> tuple[tuple[int, int], ...]:
+def bevelled(area: Rectangle, bevel: int) -> tuple[tuple[int, int], ...]:
     """Return the corners of ``area`` without a triangle of ``bevel`` at each. [dbu]"""
     x, y = ((low, low + bevel, high - bevel, high) for low, high in ((area.left, area.right), (area.bottom, area.top)))
     corners = ((0, 1), (0, 2), (1, 3), (2, 3), (3, 2), (3, 1), (2, 0), (1, 0))

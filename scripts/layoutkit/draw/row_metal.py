@@ -15,7 +15,7 @@ from functools import cached_property
 from math import ceil
 from typing import TYPE_CHECKING
 
-from layoutkit.draw.sketch import Area
+from layoutkit.rectangle import Rectangle
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -32,9 +32,9 @@ _LEAST_SUPPLY_V = 1.2
 _WIDEST_UM = 2.9
 
 
-def overlap(one: Area, other: Area) -> Area:
+def overlap(one: Rectangle, other: Rectangle) -> Rectangle:
     """Return what two areas have in common; its edges cross if they have nothing in common."""
-    return Area(
+    return Rectangle(
         max(one.left, other.left),
         max(one.bottom, other.bottom),
         min(one.right, other.right),
@@ -42,10 +42,10 @@ def overlap(one: Area, other: Area) -> Area:
     )
 
 
-def hull(areas: Iterable[Area]) -> Area:
+def hull(areas: Iterable[Rectangle]) -> Rectangle:
     """Return the smallest rectangle around ``areas``."""
     lefts, bottoms, rights, tops = zip(*areas, strict=True)
-    return Area(min(lefts), min(bottoms), max(rights), max(tops))
+    return Rectangle(min(lefts), min(bottoms), max(rights), max(tops))
 
 
 def between_cuts(cut: Cut, count: int) -> int:
@@ -170,7 +170,7 @@ class Metal:
         between = self.space(self.riser, width)
         return max(0, cut.enclose_below_end - cut.enclose_above) + risers * (width + between) - between
 
-    def cuts_between(self, level: int, lower: Area, upper: Area, *, crowded: bool = False) -> list[Area]:
+    def cuts_between(self, level: int, lower: Rectangle, upper: Rectangle, *, crowded: bool = False) -> list[Rectangle]:
         """Return as many cuts as fit where ``lower`` on ``level`` and ``upper`` on the next conductor overlap.
 
         The array is centred; one right of x = 0 is the mirror image of the one left of it. In a ``crowded`` one many
@@ -181,10 +181,10 @@ class Metal:
             return [_mirrored(area) for area in mirrored]
         return self._cuts_between(level, lower, upper, crowded)
 
-    def _cuts_between(self, level: int, lower: Area, upper: Area, crowded: bool) -> list[Area]:
+    def _cuts_between(self, level: int, lower: Rectangle, upper: Rectangle, crowded: bool) -> list[Rectangle]:
         cut = self.cuts[level]
         below, above = (cut.enclose_below, cut.enclose_below_end), (cut.enclose_above, cut.enclose_above_end)
-        best: list[Area] = []
+        best: list[Rectangle] = []
         for way_below in (below, below[::-1]):
             for way_above in (above, above[::-1]):
                 inside = lower.enlarged(-way_below[0], -way_below[1]), upper.enlarged(-way_above[0], -way_above[1])
@@ -193,7 +193,7 @@ class Metal:
                     best = found
         return best
 
-    def _array(self, level: int, room: Area, crowded: bool) -> list[Area]:
+    def _array(self, level: int, room: Rectangle, crowded: bool) -> list[Rectangle]:
         cut = self.cuts[level]
         width, height, pitch = room.right - room.left, room.top - room.bottom, cut.size + cut.space
         if crowded:
@@ -208,13 +208,13 @@ class Metal:
         step = 2 * self.grid
         left = room.left + (width - across[-1] - cut.size) // step * self.grid
         low = room.bottom + (height - up[-1] - cut.size) // step * self.grid
-        return [Area(left + x, low + y, left + x + cut.size, low + y + cut.size) for y in up for x in across]
+        return [Rectangle(left + x, low + y, left + x + cut.size, low + y + cut.size) for y in up for x in across]
 
     def stack_between(
-        self, low: int, lower: Area, high: int, upper: Area, *, crowded: bool = False
-    ) -> list[tuple[str, Area]]:
+        self, low: int, lower: Rectangle, high: int, upper: Rectangle, *, crowded: bool = False
+    ) -> list[tuple[str, Rectangle]]:
         """Return cuts and pads between ``lower`` on level ``low`` and ``upper`` on ``high``, as (layer, area)."""
-        shapes: list[tuple[str, Area]] = []
+        shapes: list[tuple[str, Rectangle]] = []
         crossing, within = overlap(lower, upper), hull((lower, upper))
         below = lower
         for level in range(low, high):
@@ -227,7 +227,7 @@ class Metal:
             below = above
         return shapes
 
-    def pad(self, level: int, crossing: Area, within: Area) -> Area:
+    def pad(self, level: int, crossing: Rectangle, within: Rectangle) -> Rectangle:
         """Return ``crossing`` made large enough for a cut below and above it and for the minimum area.
 
         It is centred, but does not extend beyond the left and right edge of ``within``.
@@ -245,5 +245,5 @@ class Metal:
         return pad._replace(left=pad.left + shift, right=pad.right + shift)
 
 
-def _mirrored(area: Area) -> Area:
-    return Area(-area.right, area.bottom, -area.left, area.top)
+def _mirrored(area: Rectangle) -> Rectangle:
+    return Rectangle(-area.right, area.bottom, -area.left, area.top)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from layoutkit.rectangle import Rectangle
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -12,20 +14,7 @@ if TYPE_CHECKING:
     from layoutkit.technology import Technology
 
 
-class Area(NamedTuple):
-    """An axis-parallel rectangle. [dbu]"""
-
-    left: int
-    bottom: int
-    right: int
-    top: int
-
-    def enlarged(self, dx: int, dy: int) -> Area:
-        """Return it grown by ``dx`` at the left and right and by ``dy`` at the bottom and top."""
-        return Area(self.left - dx, self.bottom - dy, self.right + dx, self.top + dy)
-
-
-def spread_squares(area: Area, size: int, space: int, grid: int, most: int) -> list[Area]:
+def spread_squares(area: Rectangle, size: int, space: int, grid: int, most: int) -> list[Rectangle]:
     """Return as many squares as fill ``area``, spread evenly, at most ``most`` on a side and at least one.
 
     Args:
@@ -46,7 +35,9 @@ def spread_squares(area: Area, size: int, space: int, grid: int, most: int) -> l
         return [start + i * pitch for i in range(count)]
 
     return [
-        Area(x, y, x + size, y + size) for y in spread(area.bottom, area.top) for x in spread(area.left, area.right)
+        Rectangle(x, y, x + size, y + size)
+        for y in spread(area.bottom, area.top)
+        for x in spread(area.left, area.right)
     ]
 
 
@@ -54,12 +45,12 @@ class Sketch:
     """Boxes and texts of one cell, before its origin is known."""
 
     def __init__(self) -> None:
-        self.boxes: dict[str, list[Area]] = {}
+        self.boxes: dict[str, list[Rectangle]] = {}
         self.polygons: dict[str, list[tuple[tuple[int, int], ...]]] = {}
         self.holes: dict[str, list[tuple[tuple[int, int], ...]]] = {}
         self.texts: dict[str, list[tuple[str, int, int]]] = {}
 
-    def box(self, layer: str, area: Area) -> None:
+    def box(self, layer: str, area: Rectangle) -> None:
         """Draw ``area`` on ``layer`` (layer name or role)."""
         self.boxes.setdefault(layer, []).append(area)
 
@@ -67,7 +58,7 @@ class Sketch:
         """Draw a polygon on ``layer``, within what the boxes span; its box where it is one."""
         xs, ys = sorted({x for x, _ in points}), sorted({y for _, y in points})
         if len(points) == 4 and len(xs) == len(ys) == 2:
-            self.box(layer, Area(xs[0], ys[0], xs[1], ys[1]))
+            self.box(layer, Rectangle(xs[0], ys[0], xs[1], ys[1]))
         else:
             self.polygons.setdefault(layer, []).append(points)
 
@@ -79,10 +70,10 @@ class Sketch:
         """Write ``text`` on ``layer`` at (x, y)."""
         self.texts.setdefault(layer, []).append((text, x, y))
 
-    def extent(self) -> Area:
+    def extent(self) -> Rectangle:
         """Return the bounding box of all boxes."""
         areas = [area for layer in self.boxes.values() for area in layer]
-        return Area(
+        return Rectangle(
             min(area.left for area in areas),
             min(area.bottom for area in areas),
             max(area.right for area in areas),
@@ -96,15 +87,15 @@ class Sketch:
         return all(
             set(areas)
             == {
-                Area(a.left, y - a.top, a.right, y - a.bottom)
+                Rectangle(a.left, y - a.top, a.right, y - a.bottom)
                 if upside_down
-                else Area(x - a.right, a.bottom, x - a.left, a.top)
+                else Rectangle(x - a.right, a.bottom, x - a.left, a.top)
                 for a in areas
             }
             for areas in self.boxes.values()
         )
 
-    def write_at_origin(self, cell: kdb.Cell, tech: Technology) -> Callable[[Area], kdb.Box]:
+    def write_at_origin(self, cell: kdb.Cell, tech: Technology) -> Callable[[Rectangle], kdb.Box]:
         """Draw everything into ``cell`` with the lower left corner at (0, 0); return what moves an area likewise."""
         import klayout.db as kdb
 

@@ -52,11 +52,12 @@ from layoutkit.draw.risers import (
 )
 from layoutkit.draw.row import Row, bevelled, extended_drains, is_palindrome, plan_row, row_sizes
 from layoutkit.draw.row_metal import Metal, hull
-from layoutkit.draw.sketch import Area, Sketch
+from layoutkit.draw.sketch import Sketch
 from layoutkit.draw.trunks import Trunks, heavy_nets, plan_trunks
 from layoutkit.draw.wires import RAIL_ROWS, Bulk, Loads, RowTwins, Side, WiredRow, level_name, wider_spread
 from layoutkit.errors import FarFromTapsError, GeometryError
 from layoutkit.layout.cells import fresh_cell
+from layoutkit.rectangle import Rectangle
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -144,9 +145,9 @@ class _PlacedRow:
     def y(self, own: int) -> int:
         return self.top - own if self.flipped else self.bottom + own
 
-    def area(self, own: Area) -> Area:
+    def area(self, own: Rectangle) -> Rectangle:
         bottom, top = sorted((self.y(own.bottom), self.y(own.top)))
-        return Area(own.left, bottom, own.right, top)
+        return Rectangle(own.left, bottom, own.right, top)
 
 
 class _Drawing:
@@ -160,10 +161,10 @@ class _Drawing:
         self.ring = ring_sizes(tech, stack.device, self.sizes)
         self.taps = stack.ring.sides
         self.sketch = Sketch()
-        self.pins: list[tuple[str, int, Area]] = []
-        self.shares: dict[tuple[str, int, Area], float] = {}
+        self.pins: list[tuple[str, int, Rectangle]] = []
+        self.shares: dict[tuple[str, int, Rectangle], float] = {}
         self.shared: list[bool] = []  # for each two adjacent rows: whether they share gate rails
-        self.rails: list[tuple[str, int, Area]] = []
+        self.rails: list[tuple[str, int, Rectangle]] = []
         # Without taps, posts at both ends tie the dummies.
         self.posts = not self.taps and all(ends_in_dummies(row, stack.bulk_net) for row in stack.rows)
         self.loads = _loads(stack)
@@ -383,7 +384,7 @@ class _Drawing:
         """Return the twins of which both have rails, each net once."""
         found: dict[str, Twins] = {}
         rails = [
-            (rail.net, placed.area(Area(0, rail.low, 0, rail.high)))
+            (rail.net, placed.area(Rectangle(0, rail.low, 0, rail.high)))
             for placed in self.rows
             for rail in placed.wired.all_rails()
         ]
@@ -459,7 +460,7 @@ class _Drawing:
         found: dict[tuple[str, int, int, int], NetRail] = {}
         for placed in self.rows:
             for rail in placed.wired.all_rails():
-                area = placed.area(Area(0, rail.low, 0, rail.high))
+                area = placed.area(Rectangle(0, rail.low, 0, rail.high))
                 for end in placed.wired.rail_contacts(rail):
                     beside = rail in placed.wired.rails and placed.wired.lies_beside(rail.net)
                     made = NetRail(rail.net, rail.level, area.bottom, area.top, end.span, end.columns, beside)
@@ -471,7 +472,7 @@ class _Drawing:
     def _channels(self) -> list[Channel]:
         """Return the channels that are no dummies."""
         return [
-            Channel(s.finger.device, placed.area(Area(s.left, s.bottom, s.right, s.top)))
+            Channel(s.finger.device, placed.area(Rectangle(s.left, s.bottom, s.right, s.top)))
             for placed in self.rows
             for s in placed.wired.plan.stripes
             if s.finger.device
@@ -484,7 +485,7 @@ class _Drawing:
         unless they carry a stated current.
         """
         own = {
-            (rail.net, rail.level, placed.area(Area(0, rail.low, 0, rail.high)))
+            (rail.net, rail.level, placed.area(Rectangle(0, rail.low, 0, rail.high)))
             for placed in self.rows
             for rail in placed.wired.all_rails()
         }
@@ -520,7 +521,7 @@ class _Drawing:
         if self.matched:
             edges = [self._matched_span()]
         width, height = self.metal.wire(self.metal.riser), self.metal.wire(1)
-        pad = self.metal.pad(LEVEL, Area(0, 0, width, height), Area(-height * 10, 0, height * 10, height))
+        pad = self.metal.pad(LEVEL, Rectangle(0, 0, width, height), Rectangle(-height * 10, 0, height * 10, height))
         beside = max(space, self.metal.space(LEVEL, self._widest(LEVEL)) + pad.right - width)
         below = [rail for row in self.wired for rail in row.all_rails() if rail.net in nets and rail.level < LEVEL]
         if self.metal.riser == LEVEL or below:
@@ -541,7 +542,7 @@ class _Drawing:
             return Trunks()
         metal, (left, right) = self.metal, self.risers.reach(self.ends)
         space = metal.space(metal.riser, self._widest(metal.riser)) if self.risers.nets else 0
-        room = Area(left + space, self.inner.bottom, right - space, self.inner.top)
+        room = Rectangle(left + space, self.inner.bottom, right - space, self.inner.top)
         nets = self.trunk_nets
         if len(self.rows) == 1:
             nets = [net for _, net in sorted((rail.low, rail.net) for rail in self.wired[0].rails) if net in nets]
@@ -558,7 +559,10 @@ class _Drawing:
     def _trunk_rails(self) -> list[tuple[DrawnRail, float]]:
         """Return the rails of nets with trunks, each with the current of its row. [mA]"""
         return [
-            ((rail.net, rail.level, placed.area(Area(row.plan.left, rail.low, row.plan.right, rail.high))), current)
+            (
+                (rail.net, rail.level, placed.area(Rectangle(row.plan.left, rail.low, row.plan.right, rail.high))),
+                current,
+            )
             for placed in self.rows
             for row in (placed.wired,)
             for rail in row.rails
@@ -595,7 +599,7 @@ class _Drawing:
         """
         metal, bulk = self.metal, self.stack.bulk_net
         rails = [rail for placed in self.rows for rail in placed.wired.rails if rail.net == bulk]
-        crossings = [Area(0, 0, self.ring.width, rail.high - rail.low) for rail in rails if rail.level > 1]
+        crossings = [Rectangle(0, 0, self.ring.width, rail.high - rail.low) for rail in rails if rail.level > 1]
         pads = [metal.pad(1, crossing, crossing._replace(right=crossing.right * 10)) for crossing in crossings]
         return max((pad.right - self.ring.width for pad in pads), default=-self.ring.width)
 
@@ -624,7 +628,7 @@ class _Drawing:
                 needs[(level_name(level),) * 2] = metal.space(level, self._widest(level))
         return needs
 
-    def _ring_inside(self) -> Area:
+    def _ring_inside(self) -> Rectangle:
         """Return the inner edge of the tap ring."""
         needs = self._ring_needs()
         edge: dict[RingSide, dict[str, int]] = {
@@ -649,7 +653,7 @@ class _Drawing:
         if self.risers.nets:
             grow = self.tech.snap_up(self.risers.lack)
             sides = {side: distance + grow for side, distance in sides.items()}
-        return Area(self.left - sides["left"], bottom.bottom - below, self.right + sides["right"], top.top + above)
+        return Rectangle(self.left - sides["left"], bottom.bottom - below, self.right + sides["right"], top.top + above)
 
     def _gate_links(self) -> list[GateLink]:
         """Return the wires that join the gate rails of two rows that face each other without sharing them.
@@ -663,7 +667,7 @@ class _Drawing:
             if not shared and not lower.flipped and upper.flipped:
                 rails = [
                     [
-                        (rail.net, placed.area(Area(self.left, rail.low, self.right, rail.high)))
+                        (rail.net, placed.area(Rectangle(self.left, rail.low, self.right, rail.high)))
                         for rail in placed.wired.gate_rails
                     ]
                     for placed in (lower, upper)
@@ -696,7 +700,9 @@ class _Drawing:
         limit = self.ring.max_distance
         for placed in self.rows:
             plan = placed.wired.plan
-            distance = tap_distance(placed.area(Area(plan.left, 0, plan.right, plan.height)), self.inner, self.taps)
+            distance = tap_distance(
+                placed.area(Rectangle(plan.left, 0, plan.right, plan.height)), self.inner, self.taps
+            )
             if distance > limit:
                 tall = self.tech.to_um(max(s.top - s.bottom for s in plan.stripes))
                 closed = "" if len(self.taps) == len(SIDES) else " or close a side of the ring"
@@ -714,7 +720,7 @@ class _Drawing:
         stack, areas = self.stack, []
         for placed, row in zip(self.rows, stack.rows, strict=True):
             plan, reach = placed.wired.plan, placed.wired.implant_reach()
-            area = placed.area(Area(plan.left, 0, plan.right, plan.height))
+            area = placed.area(Rectangle(plan.left, 0, plan.right, plan.height))
             areas.append((area, reach, row))
         for area, reach, _ in areas:
             for layer, cover in row_covers(area, reach, self.sizes, stack.device):
@@ -751,7 +757,7 @@ class _Drawing:
                 sketch.box(self.metal.layer(0), placed.area(bar))
                 continue
             left, right = (self.ends[0], bar.right) if at_left else (bar.left, self.ends[1])
-            sketch.box(self.metal.layer(0), placed.area(Area(left, bar.bottom, right, bar.top)))
+            sketch.box(self.metal.layer(0), placed.area(Rectangle(left, bar.bottom, right, bar.top)))
         for rail in wired.rails:
             self._draw_rail(placed, rail, over_channels=True)
         for rail in wired.gate_rails:
@@ -772,7 +778,7 @@ class _Drawing:
                 sketch.polygon("nwell", shape)
 
     def _draw_rail(self, placed: _PlacedRow, rail: Rail, *, over_channels: bool) -> None:
-        area = placed.area(Area(self.ends[0], rail.low, self.ends[1], rail.high))
+        area = placed.area(Rectangle(self.ends[0], rail.low, self.ends[1], rail.high))
         span = self.inner_risers.span(rail.net, area.bottom, area.top)
         if span is not None:
             area = area._replace(left=span[0], right=span[1])
@@ -816,7 +822,7 @@ class _Drawing:
     def _draw_end_ties(self) -> None:
         if not self.posts:
             return
-        rails = [Area(self.ends[0], low, self.ends[1], high) for low, high in self.tie_rails]
+        rails = [Rectangle(self.ends[0], low, self.ends[1], high) for low, high in self.tie_rails]
         for rail in rails:
             self.sketch.box(self.metal.layer(1), rail)
             self.rails.append((self.stack.bulk_net, 1, rail))
@@ -829,7 +835,7 @@ class _Drawing:
             )
             bars = {at_left: placed.area(bar) for at_left, bar in placed.wired.tie_bars()}
             gates = [
-                placed.area(Area(self.ends[0], rail.low, self.ends[1], rail.high))
+                placed.area(Rectangle(self.ends[0], rail.low, self.ends[1], rail.high))
                 for rail in placed.wired.gate_rails
                 if rail.net == self.stack.bulk_net
             ]
@@ -853,7 +859,7 @@ class _Drawing:
                     x, y = (stripe.left + stripe.right) // 2, placed.y((stripe.bottom + stripe.top) // 2)
                     self.sketch.text(layer, name, x, y)
 
-    def _keepouts(self) -> Iterator[tuple[str, Area]]:
+    def _keepouts(self) -> Iterator[tuple[str, Rectangle]]:
         """Yield the conductors and cuts that no wire may use over matched channels, with the area.
 
         Wires may lie on the risers between the channels, and on trunks, which cover all of them.
@@ -866,7 +872,7 @@ class _Drawing:
         risers = {tech.conductors[self.metal.riser].name: [area for _, area in self.inner_risers.risers()]}
         for placed in self.rows:
             channels = [
-                placed.area(Area(s.left, s.bottom, s.right, s.top))
+                placed.area(Rectangle(s.left, s.bottom, s.right, s.top))
                 for s in placed.wired.plan.stripes
                 if s.finger.device
             ]
@@ -877,14 +883,20 @@ class _Drawing:
     # ---- the module
 
     def _described(
-        self, layout: kdb.Layout, cell: kdb.Cell, moved: Callable[[Area], kdb.Box], extent: Area, *, symmetric: bool
+        self,
+        layout: kdb.Layout,
+        cell: kdb.Cell,
+        moved: Callable[[Rectangle], kdb.Box],
+        extent: Rectangle,
+        *,
+        symmetric: bool,
     ) -> Module:
         gates = []
         orientations: dict[tuple[str, str], str] = {}
         for placed in self.rows:
             for stripe in placed.wired.plan.stripes:
                 finger = stripe.finger
-                channel = placed.area(Area(stripe.left, stripe.bottom, stripe.right, stripe.top))
+                channel = placed.area(Rectangle(stripe.left, stripe.bottom, stripe.right, stripe.top))
                 gates.append(Gate(finger.device, finger.unit, moved(channel)))
                 if finger.device:
                     orientations.setdefault((finger.unit, finger.device), finger.orientation)

@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
     from layoutkit.draw.risers import DrawnRail
     from layoutkit.draw.row_metal import Metal
-    from layoutkit.draw.sketch import Area
+    from layoutkit.rectangle import Rectangle
 
 
 class Strap(NamedTuple):
     """A vertical wire of a net over all rows. [dbu]"""
 
     net: str
-    area: Area
+    area: Rectangle
 
 
 class Trunks(NamedTuple):
@@ -44,7 +44,7 @@ class Trunks(NamedTuple):
     """
 
     straps: tuple[Strap, ...] = ()
-    bars: Mapping[str, Area] = {}
+    bars: Mapping[str, Rectangle] = {}
     lack: int = 0
 
     @property
@@ -52,7 +52,7 @@ class Trunks(NamedTuple):
         """The nets that have trunks."""
         return frozenset(self.bars)
 
-    def rows_of_cuts(self, metal: Metal, net: str, rail: Area, current_ma: float) -> int:
+    def rows_of_cuts(self, metal: Metal, net: str, rail: Rectangle, current_ma: float) -> int:
         """Return how many rows of cuts a rail of a net needs below the straps, so that these carry its current. [mA]"""
         straps = [strap.area for strap in self.straps if strap.net == net]
         lines = sum(
@@ -60,7 +60,7 @@ class Trunks(NamedTuple):
         )
         return metal.cuts_for(metal.rail, current_ma, max(1, lines))
 
-    def shapes(self, metal: Metal, rails: Sequence[DrawnRail]) -> Iterator[tuple[str, Area]]:
+    def shapes(self, metal: Metal, rails: Sequence[DrawnRail]) -> Iterator[tuple[str, Rectangle]]:
         """Yield straps, bars and the cuts that join them to each other and to rails, as (layer, area)."""
         for net, bar in self.bars.items():
             yield metal.layer(metal.riser + 1), bar
@@ -112,7 +112,7 @@ def rail_below_straps(metal: Metal, current_ma: float, width: int, least_rows: i
     return max(metal.width_for(level, at_strap / 2), metal.wire(level, max(rows, least_rows)))
 
 
-def plan_trunks(metal: Metal, currents: Mapping[str, float], room: Area, rails: Sequence[DrawnRail]) -> Trunks:
+def plan_trunks(metal: Metal, currents: Mapping[str, float], room: Rectangle, rails: Sequence[DrawnRail]) -> Trunks:
     """Return the trunks of some nets.
 
     A bar is as high as its current needs, as far as there is room. The straps of a net carry together the current of
@@ -145,7 +145,7 @@ def strap_space(metal: Metal) -> int:
     return metal.even(metal.space(metal.riser, metal.tech.to_dbu(metal.widest(metal.riser))))
 
 
-def _bars(metal: Metal, currents: Mapping[str, float], room: Area, *, most: bool) -> dict[str, Area]:
+def _bars(metal: Metal, currents: Mapping[str, float], room: Rectangle, *, most: bool) -> dict[str, Rectangle]:
     """Return the bar of each net, the first one at the bottom, the last one at the top, others between them."""
     heights = _bar_heights(metal, currents, room.top - room.bottom, most=most)
     step = 2 * metal.grid
@@ -180,7 +180,7 @@ def _bar_heights(metal: Metal, currents: Mapping[str, float], height: int, *, mo
 
 
 def _strap_needs(
-    metal: Metal, currents: Mapping[str, float], bars: Mapping[str, Area], rails: Sequence[DrawnRail]
+    metal: Metal, currents: Mapping[str, float], bars: Mapping[str, Rectangle], rails: Sequence[DrawnRail]
 ) -> list[float]:
     """Return the width of all straps of each net together: for the rails that do not lie below its bar. [dbu]"""
     conductor, found = metal.conductors[metal.riser], []

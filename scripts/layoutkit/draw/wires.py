@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from layoutkit.draw.risers import Rail
 from layoutkit.draw.row import head_width
 from layoutkit.draw.row_metal import hull
-from layoutkit.draw.sketch import Area
 from layoutkit.draw.trunks import rail_below_straps
+from layoutkit.rectangle import Rectangle
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -179,7 +179,7 @@ class WiredRow:
     def _is_tied(self, column: Column) -> bool:
         return column.net == self.bulk_net and all(self.is_end_dummy(i) for i in column.fingers)
 
-    def tie_bars(self) -> list[tuple[bool, Area]]:
+    def tie_bars(self) -> list[tuple[bool, Rectangle]]:
         """Return the bars that tie the end dummies, as (at the left end, the part beside the row)."""
         low, high = self._pad()
         bars = []
@@ -187,15 +187,15 @@ class WiredRow:
             if count:
                 heads = self.heads[:count] if at_left else self.heads[-count:]
                 own = range(count) if at_left else range(len(self.heads) - count, len(self.heads))
-                areas = [Area(head.strip[0], low, head.strip[1], high) for head in heads]
+                areas = [Rectangle(head.strip[0], low, head.strip[1], high) for head in heads]
                 for column in (self.plan.columns[i] for i in sorted(self.tied_columns)):
                     if set(column.fingers) & set(own):
                         metal = self._first_metal(column)
-                        areas.append(Area(metal.left, low, metal.right, high))
+                        areas.append(Rectangle(metal.left, low, metal.right, high))
                 bars.append((at_left, hull(areas)))
         return bars
 
-    def tied_end_columns(self) -> tuple[Area, Area]:
+    def tied_end_columns(self) -> tuple[Rectangle, Rectangle]:
         """Return the first conductor over the leftmost and the rightmost column."""
         columns = sorted(self.plan.columns, key=lambda column: column.left)
         left, right = (
@@ -204,7 +204,7 @@ class WiredRow:
         )
         return left, right
 
-    def tied_end_pads(self) -> tuple[Area, Area]:
+    def tied_end_pads(self) -> tuple[Rectangle, Rectangle]:
         """Return ``tied_end_columns`` as wide as they are below rails of their nets."""
         columns = sorted(self.plan.columns, key=lambda column: column.left)
         pads = [
@@ -285,19 +285,19 @@ class WiredRow:
         low = column.bottom + (column.top - column.bottom - used) // (2 * sizes.grid) * sizes.grid
         return range(low, low + count * pitch, pitch)
 
-    def _first_metal(self, column: Column) -> Area:
+    def _first_metal(self, column: Column) -> Rectangle:
         """Return the first conductor over ``column``: around its contacts, and over nearly the whole finger."""
         sizes, contacts = self.sizes, self.column_contacts(column)
         inset = (column.top - column.bottom) // (20 * sizes.grid) * sizes.grid
         low = min(contacts[0] - sizes.strip_end, column.bottom + inset)
         high = max(contacts[-1] + sizes.contact + sizes.strip_end, column.top - inset)
         left = column.left - (sizes.strip - sizes.contact) // 2
-        return Area(left, low, left + sizes.strip, high)
+        return Rectangle(left, low, left + sizes.strip, high)
 
-    def strap(self, column: Column) -> Area:
+    def strap(self, column: Column) -> Rectangle:
         """Return the strap of ``column``."""
         left = column.left - (self.strap_width - self.sizes.contact) // 2
-        return Area(left, self.strap_span[0], left + self.strap_width, self.strap_span[1])
+        return Rectangle(left, self.strap_span[0], left + self.strap_width, self.strap_span[1])
 
     def _strap_span(self) -> tuple[int, int]:
         """Return where all straps of the row start and end: over all fingers, and beyond the cuts to the rails."""
@@ -578,7 +578,7 @@ class WiredRow:
         end = self.sizes.strip_end
         return self.head_contact - end, self.head_contact + self._contacts_height() + end
 
-    def gate_strips(self) -> list[tuple[str, Area]]:
+    def gate_strips(self) -> list[tuple[str, Rectangle]]:
         """Return the strips of the gates that have a rail, as (net, area); all are equally high."""
         low, high = self._pad()
         heads = self._wired_heads()
@@ -589,11 +589,11 @@ class WiredRow:
         high = max(high, self.gate_rails[-1].high + end)
         if self.bar:
             left, right = min(h.strip[0] for h in heads), max(h.strip[1] for h in heads)
-            return [(heads[0].stripe.finger.gate, Area(left, low, right, high))]
+            return [(heads[0].stripe.finger.gate, Rectangle(left, low, right, high))]
         width = min(head.strip[1] - head.strip[0] for head in heads)
         lack = -(-self.sizes.strip_area // width) - (high - low)
         high += max(0, -self._down(-lack))
-        return [(head.stripe.finger.gate, Area(head.strip[0], low, head.strip[1], high)) for head in heads]
+        return [(head.stripe.finger.gate, Rectangle(head.strip[0], low, head.strip[1], high)) for head in heads]
 
     # ---- rows that face each other
 
@@ -672,20 +672,20 @@ class WiredRow:
         reach = {"active": 0, "channel": 0, "active_contact": -sizes.active_end, "implant": self.implant_reach()}
         if sizes.flavour:
             reach["flavour"] = sizes.flavour + self.implant_reach() - sizes.implant
-        wires: list[tuple[int, Area]] = [(0, self._first_metal(column)) for column in self.plan.columns]
+        wires: list[tuple[int, Rectangle]] = [(0, self._first_metal(column)) for column in self.plan.columns]
         wires += [(metal.strap, self.strap(column)) for column in self.plan.columns]
-        wires += [(rail.level, Area(0, rail.low, 0, rail.high)) for rail in self.rails]
+        wires += [(rail.level, Rectangle(0, rail.low, 0, rail.high)) for rail in self.rails]
         for rail in self.rails:
             if rail.net == self.bulk_net:  # pads on the levels below join it to the ring
-                wires += [(level, Area(0, rail.low, 0, rail.high)) for level in range(1, rail.level)]
+                wires += [(level, Rectangle(0, rail.low, 0, rail.high)) for level in range(1, rail.level)]
         wires += [(0, area) for _, area in self.gate_strips()]
         wires += [(0, area) for _, area in self.tie_bars()]
         if any(self.dummies):  # posts reach rails on the bulk net by metal around the cuts on them
             end = metal.cuts[0].enclose_below_end + max(0, metal.even(metal.wire(0) - self.gate_rail) // 2)
             tied = (rail for rail in self.gate_rails if rail.net == self.bulk_net)
-            wires += [(0, Area(0, rail.low - end, 0, rail.high + end)) for rail in tied]
+            wires += [(0, Rectangle(0, rail.low - end, 0, rail.high + end)) for rail in tied]
         for rail in self.gate_rails:  # risers may reach it by pads on the levels above
-            wires += [(level, Area(0, rail.low, 0, rail.high)) for level in range(1, metal.riser)]
+            wires += [(level, Rectangle(0, rail.low, 0, rail.high)) for level in range(1, metal.riser)]
         if side == "foot":
             bottom = min(stripe.bottom for stripe in self.plan.stripes)
             reach["poly"] = sizes.gate_extension - bottom
@@ -735,16 +735,16 @@ class WiredRow:
 
     # ---- shapes
 
-    def shapes(self) -> Iterator[tuple[str, Area]]:
+    def shapes(self) -> Iterator[tuple[str, Rectangle]]:
         """Yield the shapes that do not depend on other rows, without rails, as (layer or its role, area)."""
         tech, sizes = self.metal.tech, self.sizes
         for left, bottom, right, top in self.plan.diffusions:
-            yield "active", Area(left, bottom, right, top)
+            yield "active", Rectangle(left, bottom, right, top)
         yield from (("block", area) for area in self.plan.blocks(sizes.block))
         yield from (("source", area) for area in self.plan.sources())
         for i, column in enumerate(self.plan.columns):
             for low in self.column_contacts(column):
-                yield tech.contact.layer, Area(column.left, low, column.left + sizes.contact, low + sizes.contact)
+                yield tech.contact.layer, Rectangle(column.left, low, column.left + sizes.contact, low + sizes.contact)
             yield from self._column(i, column)
         yield from self._gates()
         first = self.metal.layer(0)
@@ -753,7 +753,7 @@ class WiredRow:
             if net not in self.exchanged:
                 yield from self._gate_cuts(net, strip)
 
-    def crossings(self) -> Iterator[tuple[str, Area]]:
+    def crossings(self) -> Iterator[tuple[str, Rectangle]]:
         """Yield the cuts of the twins that ``exchanged`` names, which ``shapes`` leaves out: all else is symmetric."""
         for net, strip in self.gate_strips():
             if net in self.exchanged:
@@ -762,27 +762,27 @@ class WiredRow:
             if column.net in self.exchanged:
                 yield from self._rail_cuts(column)
 
-    def _gate_cuts(self, net: str, strip: Area) -> Iterator[tuple[str, Area]]:
+    def _gate_cuts(self, net: str, strip: Rectangle) -> Iterator[tuple[str, Rectangle]]:
         """Yield the cuts between the strip of a gate and the rails of its net."""
         for rail in self.gate_rails:
             if rail.net == net:
-                across = Area(strip.left - self.sizes.rail, rail.low, strip.right + self.sizes.rail, rail.high)
+                across = Rectangle(strip.left - self.sizes.rail, rail.low, strip.right + self.sizes.rail, rail.high)
                 # In the middle of the rail, also at the end of the strip, where another row's strip may begin.
                 for cut in self.metal.cuts_between(0, strip.enlarged(0, self.sizes.rail), across):
                     yield self.metal.cuts[0].layer, cut
 
-    def _column(self, index: int, column: Column) -> Iterator[tuple[str, Area]]:
+    def _column(self, index: int, column: Column) -> Iterator[tuple[str, Rectangle]]:
         metal, area, strap = self.metal, self._first_metal(column), self.strap(column)
         layer = metal.layer(0)
         if index in self.tied_columns:
             bar = self._pad()[1]
-            yield layer, Area(area.left, area.bottom, area.right, max(bar, area.top))
+            yield layer, Rectangle(area.left, area.bottom, area.right, max(bar, area.top))
         else:
             yield layer, area
         yield metal.layer(metal.strap), strap
         below = area
         for level in range(metal.strap):
-            above = strap if level + 1 == metal.strap else Area(strap.left, area.bottom, strap.right, area.top)
+            above = strap if level + 1 == metal.strap else Rectangle(strap.left, area.bottom, strap.right, area.top)
             if level + 1 < metal.strap:
                 yield metal.layer(level + 1), above
             for cut in metal.cuts_between(level, below, above):
@@ -794,44 +794,44 @@ class WiredRow:
         if column.net not in self.exchanged:
             yield from self._rail_cuts(column)
 
-    def _rail_cuts(self, column: Column) -> Iterator[tuple[str, Area]]:
+    def _rail_cuts(self, column: Column) -> Iterator[tuple[str, Rectangle]]:
         """Yield the cuts between the strap of a column and the rails of its net."""
         metal = self.metal
         for rail in self.rails:
             if rail.net == column.net:
                 pad = self._rail_pad(rail, column)
-                across = Area(pad.left - self.plan.height, rail.low, pad.right + self.plan.height, rail.high)
+                across = Rectangle(pad.left - self.plan.height, rail.low, pad.right + self.plan.height, rail.high)
                 for cut in metal.cuts_between(metal.strap, pad, across, crowded=True):
                     yield metal.cuts[metal.strap].layer, cut
 
-    def _rail_pad(self, rail: Rail, column: Column) -> Area:
+    def _rail_pad(self, rail: Rail, column: Column) -> Rectangle:
         """Return the part of a strap below its rail, widened for its cuts; not that of narrow columns of dummies."""
         strap = self.strap(column)
         margin = self._rail_margin(rail) - self.metal.cuts[self.metal.strap].enclose_below_end
         grow = 0 if column.left in self.narrow_columns else (self.pad_width - self.strap_width) // 2
         bottom, top = max(strap.bottom, self._down(rail.low + margin)), -self._down(margin - rail.high)
-        return Area(strap.left - grow, bottom, strap.right + grow, min(strap.top, top))
+        return Rectangle(strap.left - grow, bottom, strap.right + grow, min(strap.top, top))
 
-    def _gates(self) -> Iterator[tuple[str, Area]]:
+    def _gates(self) -> Iterator[tuple[str, Rectangle]]:
         sizes = self.sizes
         top = self.head_contact + self._contacts_height() + sizes.head_end
         low = self.head_contact - sizes.head_end
         for head in self.heads:
             stripe, (left, right) = head.stripe, self._poly(head)
-            yield "poly", Area(stripe.left, stripe.bottom - sizes.gate_extension, stripe.right, top)
-            yield "poly", Area(left, low, right, top)
+            yield "poly", Rectangle(stripe.left, stripe.bottom - sizes.gate_extension, stripe.right, top)
+            yield "poly", Rectangle(left, low, right, top)
             for contact in self._contacts(head):
                 yield self.metal.tech.contact.layer, contact
         for a, b in pairwise(self.heads):
             gap = self._poly(b)[0] - self._poly(a)[1]
             if a.stripe.finger.gate == b.stripe.finger.gate and 0 < gap < sizes.gate_space:
-                yield "poly", Area(self._poly(a)[1], low, self._poly(b)[0], top)
+                yield "poly", Rectangle(self._poly(a)[1], low, self._poly(b)[0], top)
         yield from (("marker", area) for area in self.markers())
 
-    def markers(self) -> list[Area]:
+    def markers(self) -> list[Rectangle]:
         """Return the markers around the gate contacts; those that would be too close are merged."""
         sizes = self.sizes
-        merged: list[Area] = []
+        merged: list[Rectangle] = []
         for head in self.heads:
             area = hull(self._contacts(head)).enlarged(sizes.marker, sizes.marker)
             if merged and area.left - merged[-1].right < sizes.marker_space:
@@ -839,12 +839,14 @@ class WiredRow:
             merged.append(area)
         return merged
 
-    def _contacts(self, head: Head) -> list[Area]:
+    def _contacts(self, head: Head) -> list[Rectangle]:
         """Return the contacts of one gate."""
         sizes = self.sizes
         pitch = sizes.contact + sizes.contact_space
         return [
-            Area(x, self.head_contact + row * pitch, x + sizes.contact, self.head_contact + row * pitch + sizes.contact)
+            Rectangle(
+                x, self.head_contact + row * pitch, x + sizes.contact, self.head_contact + row * pitch + sizes.contact
+            )
             for row in range(self.contact_rows)
             for x in range(head.left, head.right, pitch)
         ]

@@ -19,13 +19,14 @@ import klayout.db as kdb
 
 from layoutkit.errors import listed
 from layoutkit.extract.connectivity import Nets, electrical_layers, labelled_gates
-from layoutkit.extract.metal_mesh import Rect, capacities, mesh_of, minimum_cut
+from layoutkit.extract.metal_mesh import capacities, mesh_of, minimum_cut
 from layoutkit.extract.single_cuts import WholeLayout, single_places
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from layoutkit.extract.metal_mesh import Mesh, MeshLink
+    from layoutkit.rectangle import Rect
     from layoutkit.technology import Technology
 
 

@@ -31,9 +31,8 @@ if TYPE_CHECKING:
 
     import klayout.db as kdb
 
+    from layoutkit.rectangle import Rect
     from layoutkit.technology import Technology
-
-Rect = tuple[int, int, int, int]
 
 
 class MeshLink(NamedTuple):

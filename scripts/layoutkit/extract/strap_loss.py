@@ -20,11 +20,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import klayout.db as kdb
 
 from layoutkit.extract.connectivity import DrawnLayers, electrical_layers, labelled_gates
-from layoutkit.extract.metal_mesh import Rect, ladder, mean_resistance, mesh_of
+from layoutkit.extract.metal_mesh import ladder, mean_resistance, mesh_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from layoutkit.rectangle import Rect
     from layoutkit.technology import DeviceSpec, Technology
 
 SOURCE_SLOPE = 2.0

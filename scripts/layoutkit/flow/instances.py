@@ -9,8 +9,9 @@ from layoutkit.circuit.ranked_names import named_after
 from layoutkit.draw.module import Instance
 from layoutkit.flow.hierarchy import InstanceGroup
 from layoutkit.layout.cells import copy_content, fresh_cell
-from layoutkit.place import Block, Rectangle
+from layoutkit.place import Block
 from layoutkit.place.blocks import Clearances
+from layoutkit.rectangle import Rectangle
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from layoutkit.flow.port_frame import Frame, Port
-    from layoutkit.route.routes import Point, Rect, RoutedNet, Via
+    from layoutkit.rectangle import Rect
+    from layoutkit.route.routes import Point, RoutedNet, Via
     from layoutkit.route.routing_stack import Stack
     from layoutkit.technology import Technology
 

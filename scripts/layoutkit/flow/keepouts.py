@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
     import klayout.db as kdb
 
-    from layoutkit.route.routes import EqualLengths, Mirrored, NetRequest, Rect, RoutingResult
+    from layoutkit.rectangle import Rect
+    from layoutkit.route.routes import EqualLengths, Mirrored, NetRequest, RoutingResult
     from layoutkit.technology import Technology
 
     Obstacles = dict[str, list[tuple[kdb.Box | kdb.Polygon | kdb.Region, str | None]]]

@@ -14,8 +14,9 @@ from layoutkit.flow.hierarchy import InstanceGroup
 from layoutkit.flow.overlays import Overlay
 from layoutkit.flow.passive_modules import PassiveGroup
 from layoutkit.flow.rings import ring_room
-from layoutkit.place import Block, Rectangle
+from layoutkit.place import Block
 from layoutkit.place.kept_places import EarlierPlaces, kept_placement
+from layoutkit.rectangle import Rectangle
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

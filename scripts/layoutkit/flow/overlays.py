@@ -26,7 +26,8 @@ from layoutkit.draw.capacitor import wide_space
 from layoutkit.flow.groups import PARALLEL
 from layoutkit.flow.passive_modules import PassiveGroup
 from layoutkit.flow.rings import transformation
-from layoutkit.place import Placed, Placement, Rectangle
+from layoutkit.place import Placed, Placement
+from layoutkit.rectangle import Rectangle
 from layoutkit.technology.expressions import Boolean, names, parse
 
 if TYPE_CHECKING:

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from layoutkit.circuit.constraints import Constraints, Outline
-    from layoutkit.place import PlacementOptions, Rectangle
+    from layoutkit.place import PlacementOptions
+    from layoutkit.rectangle import Rectangle
     from layoutkit.technology import Technology
 
     Gap = Callable[[str, str], int]

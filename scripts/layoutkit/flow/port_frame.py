@@ -34,7 +34,7 @@ from layoutkit.flow.port_places import (
     outwards,
     place_ports,
 )
-from layoutkit.place import Rectangle
+from layoutkit.rectangle import Rectangle
 from layoutkit.route.routing_stack import make_stack
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from layoutkit.route.routing_stack import wide_parts
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from layoutkit.place.blocks import Rectangle
+    from layoutkit.rectangle import Rectangle
     from layoutkit.route.routing_stack import Stack
     from layoutkit.technology import Conductor
 

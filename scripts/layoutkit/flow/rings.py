@@ -16,9 +16,10 @@ from layoutkit.circuit.ranked_names import named_after
 from layoutkit.draw.module import Module, Pin
 from layoutkit.draw.ring import RING, SIDES, TapRing, draw_tap_ring, module_covers, ring_sizes
 from layoutkit.draw.row import row_sizes
-from layoutkit.draw.sketch import Area, Sketch
+from layoutkit.draw.sketch import Sketch
 from layoutkit.layout.cells import fresh_cell
-from layoutkit.place import Rectangle, RingRoom
+from layoutkit.place import RingRoom
+from layoutkit.rectangle import Rectangle
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -52,7 +53,7 @@ def ring_room(technology: Technology, item: Drawn, block: Block) -> RingRoom:
     box = block.box
     inner = Rectangle(box.left - beside, box.bottom - margins["bottom"], box.right + beside, box.top + margins["top"])
     sketch = Sketch()
-    _draw_ring(sketch, technology, TapRing(Area(*inner)), device, "")
+    _draw_ring(sketch, technology, TapRing(Rectangle(*inner)), device, "")
     ring_boxes = _layer_boxes(technology, sketch)
     boxes = {
         layer: Rectangle.around([each[layer] for each in (block.layer_boxes, ring_boxes) if layer in each])
@@ -104,7 +105,7 @@ def _common_ring(
     inner = Rectangle.around([placement.placed[b.name].rectangle(b.ring.inner) for b in members if b.ring])
     net = members[0].bulk_net
     sketch = Sketch()
-    taps = TapRing(Area(*inner), rails=(_rail_side(inner, members, placement),))
+    taps = TapRing(Rectangle(*inner), rails=(_rail_side(inner, members, placement),))
     pins = _draw_ring(sketch, technology, taps, device, net)
     covers = _covers(technology, taps, device)
     name = f"{RING}{'_'.join(block.name for block in members)}"[:60]
@@ -144,20 +145,20 @@ def _rail_side(inner: Rectangle, members: Sequence[Block], placement: Placement)
 
 def _draw_ring(
     sketch: Sketch, technology: Technology, taps: TapRing, device: DeviceSpec, net: str
-) -> list[tuple[str, Area]]:
+) -> list[tuple[str, Rectangle]]:
     pins = draw_tap_ring(sketch, technology, device, taps, net)
     for layer, covered in _covers(technology, taps, device):
         sketch.box(layer, covered)
     return pins
 
 
-def _covers(technology: Technology, taps: TapRing, device: DeviceSpec) -> list[tuple[str, Area]]:
+def _covers(technology: Technology, taps: TapRing, device: DeviceSpec) -> list[tuple[str, Rectangle]]:
     """Return the well and the thick oxide of a ring as (layer, area)."""
     ring = ring_sizes(technology, device, row_sizes(technology, device))
     return list(module_covers(taps.inner, ring, technology, device))
 
 
-def _cover(module: Module, place: kdb.Trans, covers: Sequence[tuple[str, Area]], technology: Technology) -> None:
+def _cover(module: Module, place: kdb.Trans, covers: Sequence[tuple[str, Rectangle]], technology: Technology) -> None:
     """Draw the well and the thick oxide of a ring over a module in the module's cell, too.
 
     The ring holds them already. Programs that read the cells one by one, such as Magic, see a transistor only where

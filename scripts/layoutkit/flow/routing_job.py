@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from layoutkit.flow.keepouts import Obstacle, UnequalMetal
     from layoutkit.flow.mirrored_nets import MirroredNets
     from layoutkit.flow.port_frame import Frame
+    from layoutkit.rectangle import Rect
     from layoutkit.route.net_flows import Draw
-    from layoutkit.route.routes import Rect, RoutingResult
+    from layoutkit.route.routes import RoutingResult
     from layoutkit.technology import Conductor, Technology
 
 

@@ -51,7 +51,8 @@ if TYPE_CHECKING:
     from layoutkit.flow.keepouts import Obstacle, Obstacles
     from layoutkit.flow.port_frame import Frame, Port
     from layoutkit.flow.port_places import Side
-    from layoutkit.route.routes import Rect, RoutedNet, RoutingResult
+    from layoutkit.rectangle import Rect
+    from layoutkit.route.routes import RoutedNet, RoutingResult
     from layoutkit.technology import Conductor, Technology
 
     IntArray = npt.NDArray[np.int64]

@@ -6,9 +6,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from layoutkit.rectangle import Rectangle
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -22,29 +24,6 @@ if TYPE_CHECKING:
 SIDES = ("left", "right", "bottom", "top")
 ABSENT = 1 << 40
 """The distance to what is not drawn."""
-
-
-class Rectangle(NamedTuple):
-    """An axis-parallel rectangle. [dbu]."""
-
-    left: int
-    bottom: int
-    right: int
-    top: int
-
-    @classmethod
-    def around(cls, boxes: Sequence[Rectangle]) -> Rectangle:
-        """Return the bounding box of at least one rectangle."""
-        return cls(
-            min(box.left for box in boxes),
-            min(box.bottom for box in boxes),
-            max(box.right for box in boxes),
-            max(box.top for box in boxes),
-        )
-
-    def steps(self, grid: int) -> Rectangle:
-        """Return it in steps of the grid, rounded outwards."""
-        return Rectangle(self.left // grid, self.bottom // grid, -(-self.right // grid), -(-self.top // grid))
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,9 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations, product
 from typing import TYPE_CHECKING, NamedTuple
 
-from layoutkit.place.blocks import SIDES, Clearances, Island, Placed, Placement, Rectangle
+from layoutkit.place.blocks import SIDES, Clearances, Island, Placed, Placement
 from layoutkit.place.problem import wire_length_of
+from layoutkit.rectangle import Rectangle
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

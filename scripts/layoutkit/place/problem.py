@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from layoutkit.errors import GeometryError
-from layoutkit.place.blocks import Clearances, Island, Placed, Placement, Rectangle
+from layoutkit.place.blocks import Clearances, Island, Placed, Placement
 from layoutkit.place.packing import (
     C_APART,
     C_BOTTOM,
@@ -47,6 +47,7 @@ from layoutkit.place.packing import (
     Y,
     relation_rows,
 )
+from layoutkit.rectangle import Rectangle
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

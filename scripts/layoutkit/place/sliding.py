@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from layoutkit.place.blocks import Clearances, Placement, Rectangle
+from layoutkit.place.blocks import Clearances, Placement
 from layoutkit.place.problem import wire_length_of
+from layoutkit.rectangle import Rectangle
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

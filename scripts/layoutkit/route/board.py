@@ -19,9 +19,10 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from layoutkit.rectangle import Rect
     from layoutkit.route.metal import NetMetal
     from layoutkit.route.occupancy import FixedMetal
-    from layoutkit.route.routes import Gauge, NetRequest, Rect, RouteOptions, Via
+    from layoutkit.route.routes import Gauge, NetRequest, RouteOptions, Via
     from layoutkit.route.routing_stack import Stack
 
     IntArray = npt.NDArray[np.int64]

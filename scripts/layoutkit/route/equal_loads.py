@@ -38,7 +38,8 @@ if TYPE_CHECKING:
 
     import klayout.db as kdb
 
-    from layoutkit.route.routes import NetRequest, Point, Rect, RoutedNet, RoutingResult
+    from layoutkit.rectangle import Rect
+    from layoutkit.route.routes import NetRequest, Point, RoutedNet, RoutingResult
     from layoutkit.route.routing_stack import Obstacle
     from layoutkit.technology import Technology
 

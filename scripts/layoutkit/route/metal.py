@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 
     import klayout.db as kdb
 
+    from layoutkit.rectangle import Rect
     from layoutkit.route.occupancy import Occupancy, Shape
-    from layoutkit.route.routes import Point, Rect
+    from layoutkit.route.routes import Point
     from layoutkit.route.routing_stack import Stack
     from layoutkit.route.tracks import Tracks
 

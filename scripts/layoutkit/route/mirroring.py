@@ -25,8 +25,9 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from layoutkit.rectangle import Rect
     from layoutkit.route.board import Board
-    from layoutkit.route.routes import Point, Rect
+    from layoutkit.route.routes import Point
 
     IntArray = npt.NDArray[np.int64]
 

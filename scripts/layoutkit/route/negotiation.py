@@ -28,7 +28,8 @@ from layoutkit.route.tree import blockers, grow, grow_shared, joins_all, lone_cu
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Mapping, Sequence
 
-    from layoutkit.route.routes import Patch, Rect, SingleCut, Via
+    from layoutkit.rectangle import Rect
+    from layoutkit.route.routes import Patch, SingleCut, Via
 
 
 HIGHEST_WEIGHT = 16

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from layoutkit.route.routes import Rect
+    from layoutkit.rectangle import Rect
 
 BUCKET = 4000
 """Side of a bucket. [dbu]"""

@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 
     import klayout.db as kdb
 
+    from layoutkit.rectangle import Rect
     from layoutkit.route.occupancy import FixedMetal
-    from layoutkit.route.routes import Rect, RoutedNet
+    from layoutkit.route.routes import RoutedNet
     from layoutkit.route.routing_stack import Obstacle, Stack
     from layoutkit.technology import Technology
 

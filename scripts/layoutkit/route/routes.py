@@ -10,12 +10,11 @@ if TYPE_CHECKING:
 
     import klayout.db as kdb
 
+    from layoutkit.rectangle import Rect
     from layoutkit.route.net_flows import Draw
 
 
 Point = tuple[int, int]
-Rect = tuple[int, int, int, int]
-"""``(left, bottom, right, top)`` [dbu]"""
 
 
 def rect_of(box: kdb.Box) -> Rect:

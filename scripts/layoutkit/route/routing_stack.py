@@ -29,8 +29,9 @@ if TYPE_CHECKING:
 
     import klayout.db as kdb
 
+    from layoutkit.rectangle import Rect
     from layoutkit.route.occupancy import Shape
-    from layoutkit.route.routes import Gauge, NetRequest, Rect
+    from layoutkit.route.routes import Gauge, NetRequest
     from layoutkit.technology import Technology
     from layoutkit.technology.technology import Conductor, Cut
 

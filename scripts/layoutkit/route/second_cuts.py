@@ -22,8 +22,9 @@ from layoutkit.route.routes import Patch, SingleCut
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from layoutkit.rectangle import Rect
     from layoutkit.route.board import Sheet
-    from layoutkit.route.routes import NetRequest, Rect, Via
+    from layoutkit.route.routes import NetRequest, Via
 
 OWN_METAL = "other metal of the net"
 FAR = 40

@@ -23,9 +23,10 @@ from layoutkit.route.tree import Linked, grow, joined
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from layoutkit.rectangle import Rect
     from layoutkit.route.board import Board
     from layoutkit.route.metal import NetMetal
-    from layoutkit.route.routes import Rect, Wire
+    from layoutkit.route.routes import Wire
 
 
 class ShieldPiece(NamedTuple):

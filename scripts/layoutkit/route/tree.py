@@ -30,9 +30,10 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from layoutkit.rectangle import Rect
     from layoutkit.route.board import Board, TerminalAccess
     from layoutkit.route.metal import NetMetal
-    from layoutkit.route.routes import NetRequest, Rect, Terminal
+    from layoutkit.route.routes import NetRequest, Terminal
     from layoutkit.route.routing_stack import Stack
 
     IntArray = npt.NDArray[np.int64]

@@ -12,10 +12,10 @@ from layoutkit.draw import stack, trunks
 from layoutkit.draw.group import MirrorSpec, draw_mirror
 from layoutkit.draw.mos import MosSpec, Transistor, draw_mos
 from layoutkit.draw.row_metal import Metal
-from layoutkit.draw.sketch import Area
 from layoutkit.draw.trunks import heavy_nets, plan_trunks
 from layoutkit.drc.check import check
 from layoutkit.extract.current_limits import NetLoad, judge_currents
+from layoutkit.rectangle import Rectangle
 from layoutkit.technology import load
 
 PROCESSES = ("sky130A", "gf180mcuD", "sg13g2")
@@ -108,7 +108,7 @@ def test_rails_are_high_enough_for_the_cuts_below_few_straps(monkeypatch):
 @pytest.mark.parametrize("name", PROCESSES)
 def test_straps_and_bars_are_the_mirror_image_of_themselves_and_keep_their_space(name, currents):
     metal = Metal(load(name))
-    room = Area(-15_000, 0, 15_000, 40_000)
+    room = Rectangle(-15_000, 0, 15_000, 40_000)
     rails = [
         (net, metal.rail, room._replace(bottom=y, top=y + 1000)) for net in currents for y in (5000, 15_000, 25_000)
     ]
@@ -137,7 +137,7 @@ def test_straps_for_amperes_are_as_few_as_their_widest_allows_and_found_in_a_few
     """The search began with one strap, and looked through all of them for each more: minutes for 10 A in a module."""
     metal, steps, space = Metal(load("sg13g2")), [], trunks.strap_space
     monkeypatch.setattr(trunks, "strap_space", lambda each: steps.append(1) or space(each))
-    room = Area(-15_000, 0, 15_000, 40_000)
+    room = Rectangle(-15_000, 0, 15_000, 40_000)
     rails = [(net, metal.rail, room._replace(bottom=30_000, top=31_000)) for net in currents]
     plan = plan_trunks(metal, currents, room, rails)
     assert plan.lack > 0

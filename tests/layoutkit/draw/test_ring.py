@@ -5,9 +5,9 @@ import pytest
 
 from layoutkit.draw.mos import MosSize, MosSpec, draw_mos, transistor
 from layoutkit.draw.ring import RingStyle, TapRing, tap_distance
-from layoutkit.draw.sketch import Area
 from layoutkit.drc.check import check
 from layoutkit.errors import GeometryError
+from layoutkit.rectangle import Rectangle
 from layoutkit.technology import load
 from thorough import processes
 
@@ -107,9 +107,9 @@ def test_only_a_double_ring_has_an_outer_net():
 
 
 def test_the_tap_distance_is_that_of_the_farthest_point():
-    inner, row = Area(0, 0, 100, 60), Area(10, 10, 90, 50)
+    inner, row = Rectangle(0, 0, 100, 60), Rectangle(10, 10, 90, 50)
     assert tap_distance(row, inner, ("bottom",)) == 50
     assert tap_distance(row, inner, ("bottom", "top")) == 30
     assert tap_distance(row, inner, ("right",)) == 90
     assert tap_distance(row, inner, ("bottom", "right")) == 50
-    assert tap_distance(Area(10, 5, 90, 20), inner, TapRing(inner).sides) == 20
+    assert tap_distance(Rectangle(10, 5, 90, 20), inner, TapRing(inner).sides) == 20

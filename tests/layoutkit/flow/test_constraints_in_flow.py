@@ -15,7 +15,7 @@ from layoutkit.flow.build import build_layout
 from layoutkit.flow.design import LayoutRequest, make_design, read_circuit, read_constraints
 from layoutkit.flow.placement_outcomes import place_outcomes
 from layoutkit.flow.summary import faults
-from layoutkit.place import Rectangle
+from layoutkit.rectangle import Rectangle
 from layoutkit.technology import load
 from layoutkit.tools.current_layout import CurrentLayout
 from layoutkit.tools.layout_outputs import measure

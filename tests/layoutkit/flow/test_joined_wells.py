@@ -8,7 +8,8 @@ import pytest
 from layoutkit.drc.check import Options, check
 from layoutkit.flow.instances import Well
 from layoutkit.flow.joined_wells import join_covers, join_wells, joined
-from layoutkit.place import Block, Placed, Rectangle
+from layoutkit.place import Block, Placed
+from layoutkit.rectangle import Rectangle
 from layoutkit.technology import load
 from thorough import processes
 

@@ -10,8 +10,9 @@ from layoutkit.extract.connectivity import labelled_gates
 from layoutkit.flow.build import build_layout
 from layoutkit.flow.design import LayoutRequest
 from layoutkit.flow.summary import faults
-from layoutkit.place import Block, Island, Placed, Placement, Rectangle
+from layoutkit.place import Block, Island, Placed, Placement
 from layoutkit.place.kept_places import EarlierPlaces, kept_placement
+from layoutkit.rectangle import Rectangle
 from layoutkit.technology import load
 
 

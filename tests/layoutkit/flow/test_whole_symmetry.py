@@ -15,7 +15,8 @@ from layoutkit.flow.placing import Arranged, place_modules
 from layoutkit.flow.ports import with_ports
 from layoutkit.flow.room import Room
 from layoutkit.flow.symmetric_modules import least_area
-from layoutkit.place import Block, PlacementOptions, Rectangle, place_blocks
+from layoutkit.place import Block, PlacementOptions, place_blocks
+from layoutkit.rectangle import Rectangle
 from layoutkit.technology import load
 
 COMPARATOR = """* clocked comparator: input pair, cross-coupled pair, switches, output inverters, two tails and a dummy

@@ -16,7 +16,6 @@ from layoutkit.place import (
     Placed,
     Placement,
     PlacementOptions,
-    Rectangle,
     RingRoom,
     annealing,
     engine,
@@ -25,6 +24,7 @@ from layoutkit.place import (
 )
 from layoutkit.place.blocks import Clearances
 from layoutkit.place.problem import make_problem, placement_of
+from layoutkit.rectangle import Rectangle
 from layoutkit.technology import load
 
 TECHNOLOGY = load("sky130A")

@@ -3,7 +3,8 @@
 import pytest
 
 from layoutkit.errors import GeometryError
-from layoutkit.place import Block, PlacementOptions, Rectangle, place_blocks
+from layoutkit.place import Block, PlacementOptions, place_blocks
+from layoutkit.rectangle import Rectangle
 from layoutkit.technology import load
 
 SKY = load("sky130A")

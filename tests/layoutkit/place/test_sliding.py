@@ -5,8 +5,9 @@ from itertools import combinations
 
 import pytest
 
-from layoutkit.place import Block, Island, Placed, Placement, PlacementOptions, Rectangle, place_blocks
+from layoutkit.place import Block, Island, Placed, Placement, PlacementOptions, place_blocks
 from layoutkit.place.sliding import slide_into_line
+from layoutkit.rectangle import Rectangle
 from layoutkit.technology import load
 
 SKY = load("sky130A")

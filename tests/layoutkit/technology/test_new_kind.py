@@ -28,7 +28,8 @@ DRAWING = '''"""Draw overlap capacitors: the lowest wires below the next ones, a
 
 from layoutkit.draw.module import DrawnRectangles, rectangles_module
 from layoutkit.draw.passive import EqualRectangles, nets_of, rectangle_on_grid
-from layoutkit.draw.sketch import Area, Sketch
+from layoutkit.draw.sketch import Sketch
+from layoutkit.rectangle import Rectangle
 
 
 def draw_overlap(layout, technology, block):
@@ -38,15 +39,15 @@ def draw_overlap(layout, technology, block):
     device = EqualRectangles(name, block.spec, width, length, m, *nets_of(name, nets), warnings)
     sketch, cut, (low, high) = Sketch(), technology.cuts[0], technology.conductors[:2]
     side, gap = cut.size + 2 * max(cut.enclose_below_end, cut.enclose_above_end), 2 * high.space
-    plates = [Area(i * (width + gap), 0, i * (width + gap) + width, length) for i in range(m)]
-    rail = Area(0, -gap - side, plates[-1].right, -gap)
-    top = Area(0, length - side, plates[-1].right, length)
+    plates = [Rectangle(i * (width + gap), 0, i * (width + gap) + width, length) for i in range(m)]
+    rail = Rectangle(0, -gap - side, plates[-1].right, -gap)
+    top = Rectangle(0, length - side, plates[-1].right, length)
     for plate in plates:
         sketch.box(block.spec.markers[0], plate)
-        sketch.box(low.layer, Area(plate.left, rail.bottom, plate.right, length))
+        sketch.box(low.layer, Rectangle(plate.left, rail.bottom, plate.right, length))
         sketch.box(high.layer, plate)
         x, y = (technology.snap((plate.left + plate.right - cut.size) / 2), rail.bottom + (side - cut.size) // 2)
-        sketch.box(cut.layer, Area(x, y, x + cut.size, y + cut.size))
+        sketch.box(cut.layer, Rectangle(x, y, x + cut.size, y + cut.size))
     sketch.box(high.layer, rail)
     sketch.box(high.layer, top)
     drawn = DrawnRectangles(device, plates, [(device.p, rail), (device.n, top)], labels=False)
