@@ -47,7 +47,7 @@ class Coupling:
     def __init__(self, subject: Subject, groups: Sequence[MatchedDevices]) -> None:
         self.subject, self.groups = subject, groups
         own = {*subject.supplies.power, *subject.supplies.ground}
-        loud = self._loud() | self._steering()
+        loud = (self._loud() | self._steering()) - {net for net in subject.circuit.nets if self._is_mirrored(net)}
         steered = {net for net in subject.circuit.nets if self._is_steered(net, loud)}
         self.loud = {net for net in loud - own - steered if net in subject.number}
         self.quiet = {net for net in (self._quiet() | steered) - own - self.loud if net in subject.number}
@@ -339,6 +339,13 @@ class Coupling:
     def _diodes(self, net: str) -> set[str]:
         """Return the types of the transistors with gate and drain on a net."""
         return {d.type for d, _ in self._ends(net) if d.terminals["g"] == d.terminals["d"] == net != d.terminals["s"]}
+
+    def _is_mirrored(self, net: str) -> bool:
+        """Return whether a diode holds a net that drives other gates of its type and rail: current sources."""
+        held = {(d.type, d.terminals["s"]) for d, _ in self._ends(net) if d.terminals["d"] == d.terminals["g"] == net}
+        return any(
+            end == "g" and d.terminals["d"] != net and (d.type, d.terminals["s"]) in held for d, end in self._ends(net)
+        )
 
     def _is_reference(self, net: str) -> bool:
         """Return whether a net drives a transistor that draws its current from a diode of the other type."""

@@ -37,6 +37,7 @@ _THERMAL_V = 0.026
 _DEGENERATION_V = 0.1  # usual over the resistor at an emitter, four times the thermal voltage
 _SLOPE = 1.3  # of a transistor in weak inversion
 _ROUNDS = 50
+_FAR_LESS = 0.2  # of the usual current, which is right within a factor of two
 _NOTHING = 1e-15  # currents below this are numerical noise [A]
 
 
@@ -159,7 +160,7 @@ class _Estimate:
         self._gates()
         self._follow()
         order = (
-            self._resistor_fed, self._always_on, self._unequal_pairs, self._junctions,
+            self._resistor_fed, self._always_on, self._unequal_pairs, self._junctions, self._large_resistors,
             self._port_references, self._cascode_biases, self._sources, self._emitters, self._references, self._rest,
         )  # fmt: skip
         for seeds in order:
@@ -286,6 +287,23 @@ class _Estimate:
             for far, ohm, name in self.resistors[level]:
                 if far in supplies.ground:
                     yield name, _JUNCTION_V / ohm, "holds the voltage of a junction"
+
+    def _large_resistors(self) -> Iterator[tuple[str, float, str]]:
+        """Yield the resistors that let through far less than the transistors at both ends usually carry.
+
+        Where transistors of both types hold an end, as at an output, no direct current need flow.
+        """
+        for device in self.circuit.devices:
+            ohm = resistance(device, self.technology) if device.type == "resistor" else None
+            inner = {device.terminals["p"], device.terminals["n"]} if ohm else set()
+            inner -= {*self.roles.supplies.power, *self.roles.supplies.ground}
+            known = {net: [other for other, _ in self.ends[net] if other.id in self.full] for net in sorted(inner)}
+            sides = [side for net, side in known.items() if side or net not in self.circuit.ports]
+            if ohm and sides and all(len({other.type for other in side}) == 1 for side in sides):
+                own = [other.id for side in sides for other in side]
+                most = (1 - THRESHOLD) * max(self.supply_v[name] for name in own) / ohm
+                if most < _FAR_LESS * min(map(self._usual, own)):
+                    yield device.id, most, "what the supply drives through it"
 
     def _cascode_biases(self) -> Iterator[tuple[str, float, str]]:
         """Yield the diodes at ports that bias cascodes: they get the least current of these."""

@@ -14,6 +14,7 @@ import klayout.db as kdb
 
 from layoutkit.review.finding import Spot
 from layoutkit.review.floorplan import rails_of
+from layoutkit.review.pieces import Pieces
 from layoutkit.review.subject import HEADS_UM, MOST_CONTACTS, box_around, longer_side, region_of, turned
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ _OWN_UM = 1.0  # so near to its own devices, metal of a net is a mesh over them 
 _SHORT_UM = 5.0  # dead pieces up to this length are one finding, as an engineer says it once [um]
 _EDGE_UM = 0.5  # metal this near to the edge of the layout is at the edge [um]
 _EDGES = 0.1  # share of the edges of pads in the length of a way that is a wire [1]
+_STRAPS_UM = 2.5  # from an array of interleaved transistors to the straps at its sides [um]
 _LOOP_UM = 5.0  # ways up to this length may join two straps of one device twice [um]
 
 
@@ -193,6 +195,7 @@ class DeadMetal:
             for placed in subject.placed
             if net in placed.device.terminals.values()
         )
+        both_sides = own + self._arrays(net)
         for how, chains in (("only close a loop", pieces.loops()), ("meander", pieces.meanders())):
             for chain in chains:
                 name, box = chain[0][0], box_around(box for _, box in chain)
@@ -202,10 +205,21 @@ class DeadMetal:
                     continue  # the edge of a pad or a kink, which is no wire
                 if length <= max(least, subject.technology.to_dbu(_LOOP_UM) if how[0] == "o" else 0):
                     continue
-                free = (region_of(box for _, box in chain) - own).area() * 2 > sum(box.area() for _, box in chain)
+                held = own if how == "meander" else both_sides
+                free = (region_of(box for _, box in chain) - held).area() * 2 > sum(box.area() for _, box in chain)
                 if free and (how != "meander" or self._is_alone(net, name, box)):
                     area = sum(box.area() for _, box in chain)
                     found.append(Stub(name, box, length, int(area), (0, 0), how))
+        return found
+
+    def _arrays(self, net: str) -> kdb.Region:
+        """Return the places of arrays of interleaved transistors on a net, at both sides of which it has straps."""
+        found, reach = kdb.Region(), self.subject.technology.to_dbu(_STRAPS_UM)
+        for group in self.groups:
+            boxes = [placed.box for placed in group.devices if placed.device.is_mos]
+            woven = [a for n, a in enumerate(boxes) if any(a.overlaps(b) for m, b in enumerate(boxes) if m != n)]
+            if woven and any(net in placed.device.terminals.values() for placed in group.devices):
+                found.insert(box_around(woven).enlarged(reach))
         return found
 
     def _is_alone(self, net: str, name: str, box: kdb.Box) -> bool:
@@ -222,82 +236,6 @@ class DeadMetal:
                 for part in ("top", "bottom"):
                     if part in parts:
                         yield self.subject.technology.conductor(parts[part]).name, region_of(placed.boxes)
-
-
-class Link(NamedTuple):
-    """Where a piece meets another one: its number, the conductor or cut that joins them, and the place. [dbu]"""
-
-    other: int
-    layer: str
-    where: kdb.Box
-
-
-class Pieces:
-    """The metal of a net in pieces, and where they meet.
-
-    Args:
-        subject: The layout.
-        net: The net.
-        whole: Whether a piece is all metal of one conductor that touches; else each is a rectangle as wide as the wire.
-
-    Attributes:
-        pieces: The conductor and the outline of each piece. [dbu]
-        links: Where each meets others.
-    """
-
-    def __init__(self, subject: Subject, net: str, *, whole: bool) -> None:
-        self.whole = whole
-        self.pieces: list[tuple[str, kdb.Polygon]] = []
-        self.links: dict[int, list[Link]] = defaultdict(list)
-        self.shapes: dict[str, kdb.Shapes] = {}
-        self._last: dict[str, int] = {}
-        for name, region in subject.metal(net).items():
-            self.shapes[name] = kdb.Shapes()
-            for piece in (region if whole else region.decompose_trapezoids_to_region()).each():
-                self.shapes[name].insert(kdb.BoxWithProperties(piece.bbox(), len(self.pieces)))
-                self.pieces.append((name, piece))
-        for number, (name, outline) in enumerate(() if whole else self.pieces):
-            for other in self.at(name, outline.bbox()):
-                if other > number:
-                    self._link(number, other, name, outline.bbox() & self.pieces[other][1].bbox())
-        for cut in subject.technology.cuts:
-            levels = [subject.technology.resolve(level) for level in (cut.below, cut.above)]
-            for box in (via.bbox() for via in subject.shapes(net, cut.name).each()):
-                above = self.at(levels[1], box)
-                for one in self.at(levels[0], box):
-                    for other in above:
-                        self._link(one, other, cut.name, box)
-
-    def at(self, conductor: str, place: kdb.Box) -> list[int]:
-        """Return the pieces of a conductor at a place; of whole ones that at its middle."""
-        shapes, point = self.shapes.get(conductor), place.center()
-        last = self._last.get(conductor)  # of whole pieces mostly the same one again
-        if last is not None and self.pieces[last][1].inside(point):
-            return [last]
-        found = [] if shapes is None else [shape.prop_id for shape in shapes.each_touching(place)]
-        if not self.whole:
-            return found
-        found = [number for number in found if self.pieces[number][1].inside(point)][:1]
-        if found:
-            self._last[conductor] = found[0]
-        return found
-
-    def at_point(self, conductor: str, point: kdb.Point) -> int | None:
-        """Return the first piece of a conductor at a point."""
-        return next(iter(self.at(conductor, kdb.Box(point, point))), None)
-
-    def reached(self, start: int, among: Collection[int]) -> set[int]:
-        """Return the pieces that a piece is joined with by some pieces."""
-        found, front = {start}, [start]
-        while front:
-            new = {link.other for link in self.links[front.pop()] if link.other in among} - found
-            found |= new
-            front += new
-        return found
-
-    def _link(self, one: int, other: int, layer: str, where: kdb.Box) -> None:
-        self.links[one].append(Link(other, layer, where))
-        self.links[other].append(Link(one, layer, where))
 
 
 class _Rectangles(Pieces):

@@ -196,8 +196,11 @@ def rails(subject: Subject) -> Iterator[Remark]:
     reach, cell = subject.technology.to_dbu(_EDGE_UM), turned(subject.box, upright=upright)
     low = min(rails[0].bottom for rails in found.values())
     high = max(rail.top for rails in found.values() for rail in rails)
+    sides = [side for rails in found.values() for rail in rails for side in (rail.left, rail.right)]
+    frame = kdb.Region(turned(kdb.Box(min(sides), cell.bottom, max(sides), cell.top), upright=upright))
     for net in subject.nets if _frame(found, turned(subject.core, upright=upright)) else ():
-        boxes = [turned(region.bbox(), upright=upright) for region in subject.metal(net).values()]
+        framed = (region & frame for region in subject.metal(net).values())
+        boxes = [turned(region.bbox(), upright=upright) for region in framed if not region.is_empty()]
         beyond = max((max(low - box.bottom, box.top - high) for box in boxes), default=0)
         labels = [point.x if upright else point.y for _, point, _ in subject.labels.get(net, ())]
         leaves = any(not low <= place <= high for place in labels)  # only to its port outside of the rails

@@ -174,7 +174,9 @@ class Passives:
         if group.devices[0].device.type != "resistor":
             return []
         bank = subject.technology.to_dbu(_BANK_UM)
-        bars = subject.role("poly") - region_of(boxes)
+        own = {str(box) for box in boxes}  # the body of a bar may be no poly
+        others = [box for p in subject.placed if p.device.type == "resistor" for box in p.boxes if str(box) not in own]
+        bars = subject.role("poly") - region_of(boxes) + region_of([*others, *subject.idle_passives("resistor")])
         flat = sum(box.height() for box in boxes) < sum(box.width() for box in boxes)
         across = sorted({(turned(box, upright=flat).left, turned(box, upright=flat).right) for box in boxes})
         steps = [after[0] - before[1] for before, after in pairwise(across)]  # a dummy is as near as the others

@@ -14,9 +14,9 @@ import numpy as np
 
 from layoutkit.errors import listed
 from layoutkit.extract.single_cuts import WholeLayout, single_places
-from layoutkit.review.dead_metal import Pieces
 from layoutkit.review.finding import Spot
 from layoutkit.review.floorplan import rails_of
+from layoutkit.review.pieces import Pieces
 from layoutkit.review.subject import HEADS_UM, box_around, gap_between, longer_side, region_of, turned, wire_length
 
 if TYPE_CHECKING:
@@ -383,7 +383,7 @@ def length(subject: Subject, net: str, points: Mapping[PlacedDevice, list[tuple[
         boxes = [placed.box, *(kdb.Box(x, y, x, y) for x, y in points[placed])]
         if len(placed.islands) > 1:
             boxes.append(subject.role("active").interacting(region_of(placed.boxes)).bbox().enlarged(beside))
-        elif not placed.device.is_mos and len(placed.boxes) > 1:
+        elif placed.device.type == "capacitor" or (not placed.device.is_mos and len(placed.boxes) > 1):
             boxes.append(placed.box.enlarged(heads))
         own_area.insert(box_around(boxes))
     for layer in ("n_tap", "p_tap"):  # the metal on a ring is no way

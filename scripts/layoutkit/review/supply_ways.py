@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import klayout.db as kdb
 
-from layoutkit.review.dead_metal import Pieces
 from layoutkit.review.finding import Spot
 from layoutkit.review.floorplan import rails_of
+from layoutkit.review.pieces import Pieces
 from layoutkit.review.ports_and_cuts import Extents
 from layoutkit.review.subject import box_around, longer_side, names_of
 
