@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from layoutkit.review.subject import PlacedDevice, Subject
 
 _BESIDE = 2  # wires nearer than this many minimum spaces run side by side
+_NEAR_UM = 1.0  # wires nearer than this for long still disturb [um]
 _LEVELS = 2  # wires so many levels above each other, with no metal between, couple as those side by side do
 _ALONG = 3  # wires over each other for so many times the width of what is covered do not just cross
 _BANK_UM = 5.0  # gap within which bars and plates are one body [um]
@@ -70,25 +71,48 @@ class Coupling:
             for stage in stages:
                 yield from self.over_logic(self.subject.devices(stage))
         yield from self.over_switches()
+        yield from self.inputs_of_pairs()
+        yield from self.across_switches()
 
     def coupling(self, quiet: str, loud: str, *, must: bool) -> list[Remark]:
         """Return whether a quiet net runs beside a loud one."""
-        subject, length, place = self.subject, 0, kdb.Box()
-        reach = subject.technology.to_dbu(_OWN_UM)
+        subject, reach = self.subject, self.subject.technology.to_dbu(_OWN_UM)
         shared = region_of(
             placed.box.enlarged(reach, reach)
             for placed in subject.placed
             if {quiet, loud} <= set(placed.device.terminals.values())
         ) + region_of(hull for nets, hull in self._modules if {quiet, loud} <= nets)
-        conductors = subject.technology.conductors
-        for level, other in product(range(len(conductors)), repeat=2):
-            first = subject.shapes(quiet, conductors[level].name)
-            second = subject.shapes(loud, conductors[other].name)
-            if first.is_empty() or second.is_empty() or abs(level - other) > _LEVELS:
+        length, place, near, around = self._along(quiet, loud, shared)
+        words = f"{quiet} runs {subject.um(length):.3g} um over, under or within {_BESIDE} minimum spaces of {loud}"
+        found = subject.finding(
+            "coupling", subject.um(length), words, where=place, nets=[quiet, loud], must=must, cause=quiet
+        )
+        if not found and near > length:
+            words = f"{quiet} runs {subject.um(near):.3g} um within {_NEAR_UM:g} um of {loud}"
+            return subject.finding(
+                "coupling.near", subject.um(near), words, where=around, nets=[quiet, loud], cause=quiet
+            )
+        if not found or not must or found[0].severity == "must":
+            return found
+        share = length / sum(wire_length(piece) for metal in subject.metal(quiet).values() for piece in metal.each())
+        words += f", {100 * share:.3g} % of its length"
+        return subject.finding("coupling.share", share, words, where=place, nets=[quiet, loud]) or found
+
+    def _along(
+        self, one: str, other: str, without: kdb.Region, *, lowest: int = 0
+    ) -> tuple[int, kdb.Box, int, kdb.Box]:
+        """Return how far two nets run over, under or beside each other, how far near each other, and where. [dbu]"""
+        subject, conductors = self.subject, self.subject.technology.conductors
+        length, near, place, around = 0, 0, kdb.Box(), kdb.Box()
+        far = subject.technology.to_dbu(_NEAR_UM)
+        for level, above in product(range(lowest, len(conductors)), repeat=2):
+            first = subject.shapes(one, conductors[level].name)
+            second = subject.shapes(other, conductors[above].name)
+            if first.is_empty() or second.is_empty() or abs(level - above) > _LEVELS:
                 continue
-            if level != other:
-                between = conductors[min(level, other) + 1 : max(level, other)]
-                every = [piece.bbox() for piece in ((first & second) - shared).each()]
+            if level != above:
+                between = conductors[min(level, above) + 1 : max(level, above)]
+                every = [piece.bbox() for piece in ((first & second) - without).each()]
                 along = region_of(b for b in every if longer_side(b) >= _ALONG * min(b.width(), b.height()))
                 covered = along & first & second
                 for each in between:
@@ -97,20 +121,49 @@ class Coupling:
                 length += sum(map(longer_side, boxes))
                 place += box_around(boxes)
                 continue
-            pairs = first.separation_check(second, _BESIDE * conductors[level].space, False, kdb.Region.Projection)
-            edges = kdb.Edges([min(pair.first, pair.second, key=kdb.Edge.length) for pair in pairs.each()])
-            outside = edges - shared
-            length += outside.length()
-            place += outside.bbox()
-        words = f"{quiet} runs {subject.um(length):.3g} um over, under or within {_BESIDE} minimum spaces of {loud}"
-        found = subject.finding(
-            "coupling", subject.um(length), words, where=place, nets=[quiet, loud], must=must, cause=quiet
-        )
-        if not found or not must or found[0].severity == "must":
-            return found
-        share = length / sum(wire_length(piece) for metal in subject.metal(quiet).values() for piece in metal.each())
-        words += f", {100 * share:.3g} % of its length"
-        return subject.finding("coupling.share", share, words, where=place, nets=[quiet, loud]) or found
+            beside = _BESIDE * conductors[level].space
+            pairs = list(first.separation_check(second, max(far, beside), False, kdb.Region.Projection).each())
+            close = [pair for pair in pairs if pair.distance() < beside]
+            for some, is_close in ((close, True), (pairs, False)):
+                edges = kdb.Edges([min(pair.first, pair.second, key=kdb.Edge.length) for pair in some]) - without
+                if is_close:
+                    length, place = length + edges.length(), place + edges.bbox()
+                else:
+                    near, around = near + edges.length(), around + edges.bbox()
+        return length, place, near, around
+
+    def inputs_of_pairs(self) -> Iterator[Remark]:
+        """Yield the inputs of differential pairs beside or over what the pair drives, above the straps of its own."""
+        subject, circuit = self.subject, self.subject.circuit
+        for group in subject.roles.groups:
+            own = [circuit.device(name).terminals for name in group.devices if group.type == "differential_pair"]
+            gates, driven = ({net[end] for net in own if end in net} & {*subject.number} for end in ("g", "d"))
+            for quiet, loud in product(sorted(gates - self.loud), sorted(driven - gates)):
+                length, place, *_ = self._along(quiet, loud, kdb.Region(), lowest=1)
+                words = (
+                    f"input {quiet} of a pair runs {subject.um(length):.3g} um beside or over {loud}, which it drives"
+                )
+                yield from subject.finding(
+                    "coupling.pair", subject.um(length), words, where=place, nets=[quiet, loud], cause="pairs"
+                )
+
+    def across_switches(self) -> Iterator[Remark]:
+        """Yield the switches of signals whose both ends run side by side: what is off still couples."""
+        subject, seen = self.subject, set[frozenset[str]]()
+        supplies = {*subject.supplies.power, *subject.supplies.ground}
+        for placed in subject.placed:
+            ends = frozenset(placed.ends)
+            if placed.id in subject.both_ways and len(ends) > 1 and not ends & supplies and ends not in seen:
+                seen.add(ends)
+                one, other = sorted(ends)
+                length, place, *_ = self._along(one, other, kdb.Region(), lowest=1)
+                words = (
+                    f"{one} and {other}, the ends of switch {placed.id}, run {subject.um(length):.3g} um side by side"
+                )
+                yield from subject.finding(
+                    "coupling.across", subject.um(length), words, where=place, devices=[placed], nets=ends,
+                    cause="switches",
+                )  # fmt: skip
 
     @cached_property
     def _modules(self) -> list[tuple[set[str], kdb.Box]]:

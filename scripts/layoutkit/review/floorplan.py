@@ -197,10 +197,10 @@ def rails(subject: Subject) -> Iterator[Remark]:
     low = min(rails[0].bottom for rails in found.values())
     high = max(rail.top for rails in found.values() for rail in rails)
     sides = [side for rails in found.values() for rail in rails for side in (rail.left, rail.right)]
-    frame = kdb.Region(turned(kdb.Box(min(sides), cell.bottom, max(sides), cell.top), upright=upright))
+    left, right = min(sides), max(sides)  # what lies wholly beside the rails is not outside of them
     for net in subject.nets if _frame(found, turned(subject.core, upright=upright)) else ():
-        framed = (region & frame for region in subject.metal(net).values())
-        boxes = [turned(region.bbox(), upright=upright) for region in framed if not region.is_empty()]
+        boxes = [turned(region.bbox(), upright=upright) for region in subject.metal(net).values()]
+        boxes = boxes if any(box.left <= right and left <= box.right for box in boxes) else []
         beyond = max((max(low - box.bottom, box.top - high) for box in boxes), default=0)
         labels = [point.x if upright else point.y for _, point, _ in subject.labels.get(net, ())]
         leaves = any(not low <= place <= high for place in labels)  # only to its port outside of the rails

@@ -392,3 +392,10 @@ def test_a_clamp_is_no_pass_device(width, full):
     """What an amplifier inside drives passes a current on from W/L 30 on; below it clamps a port."""
     text = PULL_UP.format(width, 0.5).replace(".ends", "MG gate vb vss vss nfet_01v8 W=1u L=1u\n.ends")
     assert currents(text)["MP"].full == full
+
+
+@pytest.mark.parametrize(("ohm", "expected"), [(3e6, 0.75 * 1.8 / 3e6), (10e3, None)])
+def test_a_large_resistor_sets_the_current_of_what_is_in_series(ohm, expected):
+    text = ["*", ".subckt top b vdd vss", f"R1 vdd x {ohm:g}", "M1 x b vss vss nfet_01v8 W=4u L=1u", ".ends", ""]
+    found = currents("\n".join(text))
+    assert found["M1"].ampere == pytest.approx(expected or FULL * 4 * USUAL)

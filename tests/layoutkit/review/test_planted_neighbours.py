@@ -1,9 +1,12 @@
 """Findings about neighbours: shared supply wires, switches in the ring of a matched group, heat, distant parts."""
 
+from dataclasses import replace
+
 import pytest
 from planted_layout import SIDE, WIRE, Planted, both, limit, pair, severities, wired
 
 from layoutkit.review import design_review
+from layoutkit.review.matched_roles import MatchedDevices
 
 
 @both("supply-drop.shared", "should")
@@ -351,3 +354,108 @@ def test_a_pair_about_one_centre_has_no_axis_that_others_must_keep(crossed, expe
         planted.comb(net, tracks[net], port=net != "tail")
     found = severities(planted.review(), "axis", "M6/M7")
     assert found == expected
+
+
+@both("coupling.near", "should")
+def test_an_input_near_an_output_for_long(figure, expected):
+    """At 0.8 um, which is more than twice the least space."""
+    planted = pair()
+    planted.mos("M5", "nmos", 20, 0, 2, 0.5, "z outp vss vss")
+    planted.mos("M6", "pmos", 25, 11, 4, 0.5, "z outp vdd vdd")
+    wired(planted, z=32.0, vdd=34.0, outp=24.0)
+    planted.box("Metal3", planted.ends["inp"][0][0], 18 - WIRE / 2, 75, 18 + WIRE / 2, "inp")
+    planted.box("Metal3", planted.ends["z"][0][0], 32 - WIRE / 2, 40, 32 + WIRE / 2, "z")
+    for y in (32, 19.08):
+        planted.square("Via2", 39.8, y, 0.26)
+    planted.box("Metal2", 39.66, 18.9, 39.94, 32.2, "z")
+    planted.box("Metal3", 39.6, 18.94, 39.6 + figure, 19.22, "z")
+    assert severities(planted.review(), "coupling", "within 1 um of") == expected
+
+
+@both("coupling.pair", "should")
+def test_a_drain_of_a_pair_over_its_input(figure, expected):
+    planted = pair()
+    (x, _), *_ = planted.ends["outp"]
+    wired(planted)
+    planted.box("Metal3", planted.ends["inp"][0][0], 18 - WIRE / 2, 60, 18 + WIRE / 2, "inp")
+    planted.via3("outp", x, 24)
+    planted.box("Metal4", x - 0.14, 24 - WIRE / 2, 20 + WIRE, 24 + WIRE / 2, "outp")
+    planted.box("Metal4", 20, 18 - WIRE / 2, 20 + WIRE, 24 + WIRE / 2, "outp")
+    columns = 3.68  # beside each other over the transistor
+    planted.box("Metal4", 20, 18 - WIRE / 2, 20 + figure - columns, 18 + WIRE / 2, "outp")
+    assert severities(planted.review(), "coupling", "of a pair") == expected
+
+
+@both("coupling.across", "should")
+def test_the_ends_of_a_switch_side_by_side(figure, expected):
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, 2, 0.5, "b clk a vss")
+    planted.mos("M2", "pmos", 20, 0, 2, 0.5, "b clkb a vdd")
+    for net, track in (("clk", 12), ("clkb", 14), ("vss", -4), ("vdd", 16), ("a", 6), ("b", 9)):
+        planted.comb(net, track)
+    planted.box("Metal3", 30, 6.5, 30 + WIRE, 9, "b")
+    planted.box("Metal3", planted.ends["b"][1][0], 9 - WIRE / 2, 30 + WIRE, 9 + WIRE / 2, "b")
+    planted.box("Metal3", planted.ends["a"][1][0], 6 - WIRE / 2, 80, 6 + WIRE / 2, "a")
+    planted.box("Metal3", 30, 6.5, 30 + figure, 6.5 + WIRE, "b")
+    assert severities(planted.review(), "coupling", "side by side") == expected
+
+
+@pytest.mark.parametrize("diode", ["ref", "out2"])
+def test_the_gates_of_a_mirror_are_no_switches(monkeypatch, diode):
+    """Below the pair is a source like one that is always on; a diode makes the gate that of a mirror."""
+    feet = [("nmos", "t ref vss vss", 4, 1), ("nmos", "x vdd vss vss", 4, 1), ("pmos", "o2 bp vdd vdd", 4, 1)]
+    upper = [("nmos", "o1 ina t vss", 4, 1), ("nmos", "o2 inb x vss", 4, 1), ("nmos", f"{diode} ref vss vss", 4, 2)]
+    _, loud = coupling_of(monkeypatch, *feet, *upper)
+    assert ("ref" in loud) == (diode != "ref")
+
+
+@pytest.mark.parametrize(("x", "expected"), [(7, {"should"}), (60, set())])
+def test_what_lies_beside_the_rails_is_not_outside_of_them(x, expected):
+    """A wire above the power rail, over it or far to its right."""
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, 2, 0.5, "out in vss vss")
+    planted.mos("M2", "pmos", 4.0, 11, 4, 0.5, "out in vdd vdd")
+    for net, track in (("vss", -6), ("vdd", 20)):
+        planted.comb(net, track, left=-8, right=12, width=1)
+    planted.mos("M3", "nmos", x, 0, 2, 0.5, "y z w vss")
+    for net, track in (("out", 7.0), ("in", 8.5), ("y", 9.5), ("w", 10.5)):
+        planted.comb(net, track)
+    planted.comb("z", 24, port=False)
+    planted.label("z", "Metal2", *planted.ends["z"][0])
+    assert severities(planted.review(), "rails", "z runs") == expected
+
+
+def test_the_plate_of_a_capacitor_is_no_wire():
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, 4, 1, "out in vss vss")
+    for net, track in (("vss", -3), ("out", 8), ("in", 6.5)):
+        planted.comb(net, track)
+    planted.plate("C1", 4, 12, 60, "b out")
+    planted.label("b", "Metal5", 30, 40)
+    (x, _), *_ = planted.ends["out"]
+    planted.via3("out", x, 8)
+    planted.box("Metal4", x - 0.14, 8, x + 0.14, 12.2, "out")
+    planted.box("Metal4", x - 0.14, 12, 4, 12.28, "out")
+    assert not severities(planted.review(), "wire-length", "out has")
+
+
+@pytest.mark.parametrize(("woven", "expected"), [(True, set()), (False, {"should"})])
+def test_straps_at_both_sides_of_an_array_are_no_loop(monkeypatch, woven, expected):
+    """A second way to a drain, 1.2 um beside the transistor; in an array both sides have a strap."""
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, 4, 1, "out in vss vss")
+    for net, track in (("vss", -3), ("out", 8), ("in", 6.5)):
+        planted.comb(net, track)
+    planted.column("out", 1.9, 3.7, -1.5)
+    planted.box("Metal3", 1.76, -1.64, 3.2, -1.36, "out")
+    planted.box("Metal3", 2.92, -1.64, 3.2, 8.14, "out")
+    planted.box("Metal3", 1.76, 7.86, 3.2, 8.14, "out")
+    real = design_review.DeadMetal
+
+    def with_array(subject, _):
+        one = subject.by_name["M1"]
+        devices = (one, replace(one, names=("M9",))) if woven else (one,)
+        return real(subject, [MatchedDevices("current mirror", True, devices, devices)])
+
+    monkeypatch.setattr(design_review, "DeadMetal", with_array)
+    assert severities(planted.review(), "dead-metal", "of out only close a loop") == expected
