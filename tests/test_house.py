@@ -32,7 +32,7 @@ ROOMS = {
     "layoutkit/parasitics": (1908, 10),
     "layoutkit/pcells": (668, 6),
     "layoutkit/place": (2000, 8),
-    "layoutkit/review": (4800, 20),
+    "layoutkit/review": (4800, 21),
     "layoutkit/route": (4097, 16),
     "layoutkit/simulate": (1794, 9),
     "layoutkit/technology": (2752, 13),
