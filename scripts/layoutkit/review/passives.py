@@ -47,7 +47,8 @@ class Passives:
     def __init__(self, subject: Subject, groups: Sequence[MatchedDevices]) -> None:
         self.subject = subject
         self.bipolar = [each for each in groups if each.devices[0].device.type in {"npn", "pnp"}]
-        self.groups = [each for each in groups if each.devices[0].device.type in {"resistor", "capacitor"}]
+        passive = [each for each in groups if each.devices[0].device.type in {"resistor", "capacitor"}]
+        self.groups = [each for each in passive if not self._loads_a_ring(each)]
 
     def findings(self) -> Iterator[Remark]:
         """Yield all findings."""
@@ -66,6 +67,14 @@ class Passives:
             if self._sets_current(chain) or sum(len(placed.boxes) for placed in chain.devices) >= _LONG_STRING:
                 yield from self.bare_ends(chain)
         yield from self.strewn()
+        yield from self.idle_plates()
+
+    def _loads_a_ring(self, group: MatchedDevices) -> bool:
+        """Return whether the capacitors of a group load the stages of a ring, beside which each of them belongs."""
+        rings = (each.properties["outputs"] for each in self.subject.roles.groups if each.type == "ring_stage")
+        outputs = {net for stages in rings for nets in stages for net in nets}
+        ends = (set(self._ends(placed)) for placed in group.devices)
+        return all(nets & outputs and all(net in self.subject.supplies for net in nets - outputs) for nets in ends)
 
     def apart(self, group: MatchedDevices) -> list[Remark]:
         """Return whether other resistors or capacitors lie among those of a group."""
@@ -275,3 +284,15 @@ class Passives:
                 devices=devices,
                 must=False,
             )
+
+    def idle_plates(self) -> list[Remark]:
+        """Return whether capacitors with both ends on one net, which are no dummies of others, take room."""
+        subject = self.subject
+        working = [p for p in subject.placed if p.device.type == "capacitor" and not subject.is_idle(p)]
+        sizes = {(box.width(), box.height()) for placed in working for box in placed.boxes}
+        idle = [box for box in subject.idle_passives("capacitor") if (box.width(), box.height()) not in sizes]
+        share, plates = sum(box.area() for box in idle) / subject.box.area(), "plates" if len(idle) > 1 else "plate"
+        why = (
+            f"{len(idle)} capacitor {plates} with one net at both ends: {100 * share:.3g} % of the layout, no function"
+        )
+        return subject.finding("passives.idle", share, why, where=box_around(idle))

@@ -462,6 +462,23 @@ def test_a_source_in_each_stage_of_a_ring(gates, expected):
     assert severities(starved(gates).review(), "group-apart", "among current mirror") == expected
 
 
+def test_capacitors_on_the_outputs_of_a_ring_are_no_ratio():
+    """Three equal ones, each beside its stage but the last: they are loads, and only their pitch counts."""
+    planted = starved(("ref",) * 3)
+    tracks = {net: 8.0 + track for track, net in enumerate(planted.ends)}
+    for number, x in enumerate((0.0, 16.0, 39.0)):
+        planted.plate(f"C{number}", x, 40, 5, f"vss n{number}")
+        for net, metal, at in (("vss", "Metal5", x + 2.5), (f"n{number}", "Metal4", x - 0.5)):
+            planted.box(metal, at - 0.3, tracks[net] - 0.3, at + 0.3, 43, net)
+            planted.box("Metal3", x - 8, tracks[net] - WIRE / 2, x + 8, tracks[net] + WIRE / 2)
+            planted.square("Via3", at, tracks[net], 0.26)
+        planted.square("Via4", x + 2.5, tracks["vss"], 0.26)
+        planted.square("Metal4", x + 2.5, tracks["vss"], 0.6, "vss")
+    review = planted.review()
+    assert not severities(review, "passives", "places") - {"should"}
+    assert severities(review, "passives", "are scattered over 3 places") == {"should"}
+
+
 @pytest.mark.parametrize(("second", "expected"), [({}, set()), ({"turned": True}, {"must"})])
 def test_orientation(second, expected):
     assert severities(wired(pair(**second)).review(), "group-unlike", "turned by 90 degrees") == expected
