@@ -220,7 +220,7 @@ class Coupling:
         gates = {placed.device.terminals.get("g") for placed in group.devices}
         latch = gates == {placed.device.terminals.get("d") for placed in group.devices} and len(gates) > 1
         clocked = gates <= {*subject.roles.clocks, *self.loud} and not latch
-        if not group.devices[0].device.is_mos or not group.is_ordered or clocked:
+        if not group.devices[0].device.is_mos or not group.is_ordered or clocked or self._enables(group):
             return []
         own = {net for placed in group.relatives for net in placed.device.terminals.values()}
         noisy = ({*subject.roles.clocks} & self.loud if latch else self.loud | self._inputs) - own - self._biases
@@ -238,10 +238,18 @@ class Coupling:
         found = (self._crossed(kdb.Region(block), nets, names, how, devices) for block in blocks)
         return [each for block in found for each in block]
 
+    def _enables(self, group: MatchedDevices) -> bool:
+        """Return whether transistors on one port feed nothing but clocked switches: they need not match."""
+        circuit, own = self.subject.circuit, {placed.id for placed in group.devices}
+        nets = [placed.device.terminals for placed in group.devices]
+        fed = [circuit.device(end.device) for net in nets for end in circuit.nets[net["d"]] if end.device not in own]
+        clocked = all(each.is_mos and each.terminals["g"] in {*self.subject.roles.clocks, *self.loud} for each in fed)
+        return bool(fed) and clocked and len(gates := {net["g"] for net in nets}) == 1 and gates <= {*circuit.ports}
+
     def in_the_ring(self, group: MatchedDevices) -> list[Remark]:
         """Return whether switches or logic stand beside matched transistors in the ring of these."""
         subject, reach = self.subject, self.subject.technology.to_dbu(_BANK_UM)
-        if not (group.strict and group.devices[0].device.is_mos) or group.spread:
+        if not (group.strict and group.devices[0].device.is_mos) or group.spread or self._enables(group):
             return []
         body = str(group.devices[0].device.terminals["b"])
         holes = [hole for _, hole in rings_of(subject, body)] if body in subject.number else []

@@ -11,13 +11,13 @@ from layoutkit.review.finding import Spot
 from layoutkit.review.floorplan import rails_of
 from layoutkit.review.pieces import Pieces
 from layoutkit.review.ports_and_cuts import Extents
-from layoutkit.review.subject import box_around, longer_side, names_of
+from layoutkit.review.subject import PlacedDevice, box_around, gap_between, longer_side, names_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from layoutkit.review.finding import Remark
-    from layoutkit.review.subject import PlacedDevice, Subject
+    from layoutkit.review.subject import Subject
 
 _MOST_CONTACTS = 3000  # supplies of more are meshes over power devices
 _ALIKE = 0.1  # widths that differ by at most this much are one wire [1]
@@ -172,15 +172,24 @@ class _Search:
         return list({id(wire): wire for wire in wires.values()}.values())
 
     def _neck(self, piece: int) -> Neck | None:
-        """Return the part of a rectangle between where the current enters it and where it leaves it."""
-        devices = [placed for placed, count in self.own[piece].items() if count == self.whole[placed]]
+        """Return the part of a rectangle between where the current enters it and where half of it has not left yet."""
         inside = range(self.at[piece], self.at[piece] + self.size[piece])
         (name, outline), links = self.pieces.pieces[piece], self.pieces.links[piece]
         box = outline.bbox()
         enters = [link.where for link in links if self.at.get(link.other) not in inside]
         enters += [place for conductor, place in self.ports if conductor == name and place.inside(box)]
-        leaves = [link.where for link in links if self.at.get(link.other) in inside and self.own[link.other]]
-        one, other = box_around(enters), box_around(leaves)
+        one = box_around(enters)
+        leaves = [(link.where, self.own[link.other]) for link in links if self.at.get(link.other) in inside]
+        leaves = sorted(
+            (each for each in leaves if each[1]), key=lambda each: (-gap_between(one, each[0]), str(each[0]))
+        )
+        far = Counter[PlacedDevice]()
+        other = kdb.Box()
+        for place, own in leaves:
+            if 2 * far.total() < self.own[piece].total():
+                far |= own
+                other += place
+        devices = [placed for placed, count in self.own[piece].items() if placed in far and count == self.whole[placed]]
         if not devices or one.empty() or other.empty():
             return None
         x = max(one.left - other.right, other.left - one.right, 0)

@@ -459,3 +459,23 @@ def test_straps_at_both_sides_of_an_array_are_no_loop(monkeypatch, woven, expect
 
     monkeypatch.setattr(design_review, "DeadMetal", with_array)
     assert severities(planted.review(), "dead-metal", "of out only close a loop") == expected
+
+
+@pytest.mark.parametrize(("above", "expected"), [("clk", set()), ("vb", {"should"})])
+def test_what_enables_clocked_switches_is_no_mirror(above, expected):
+    """A clock on Metal5 over two transistors on one gate, below clocked switches or below cascodes."""
+    planted = Planted()
+    for number, x in enumerate((0, 4)):
+        planted.mos(f"M{number}", "nmos", x, 10, 4, 1, f"n{number} en vss vss")
+        planted.mos(f"MS{number}", "nmos", 40 + x, 10, 4, 1, f"o{number} {above} n{number} vss")
+    planted.mos("M3", "nmos", 20, 0, 2, 0.5, "y clk vss vss")
+    planted.mos("M4", "pmos", 25, 0, 2, 0.5, "y clk vdd vdd")
+    for track, net in enumerate(planted.ends):
+        planted.comb(net, 24.0 + track)
+    x, y = 3.2, 24.0 + list(planted.ends).index("clk")
+    at = max(place for place, _ in planted.ends["clk"])
+    planted.via3("clk", at, y)
+    planted.square("Via4", at, y, 0.26)
+    planted.box("Metal5", x, y - 0.2, at + 0.2, y + 0.2, "clk")
+    planted.box("Metal5", x, 9, x + 0.4, y, "clk")
+    assert severities(planted.review(), "coupling", "wires of clk run") == expected

@@ -73,3 +73,25 @@ def test_a_wire_of_its_own_to_what_switches_is_shared_by_nobody():
     squares = 2 * limit("supply-drop.together", "should")
     assert severities(shared(squares).review(), "supply-drop", "share it") == {"should"}
     assert not severities(shared(squares, apart=True).review(), "supply-drop", "share it")
+
+
+@both("supply-drop.neck", "should")
+def test_a_rail_past_some_devices_counts_as_far_as_half_of_them(figure, expected):
+    """Three current sources along a thin rail: the second one is the first that half of them are not nearer than."""
+    planted = Planted()
+    step = figure * WIRE + 0.33  # from the edge of the way in to that of a cut
+    for number in range(3):
+        nets = f"out{number} in vss vss"
+        planted.mos(f"M{number}", "nmos", 4 if not number else 4 + step * number, 0, 4, 1, nets)
+    planted.ends["vss"], taps = planted.ends["vss"][1:], planted.ends["vss"][:1]
+    for net, track in (("in", 8), *((f"out{number}", 10 + number) for number in range(3))):
+        planted.comb(net, track)
+    first, *_ = (x for x, _ in planted.ends["vss"])
+    planted.comb("vss", -3, left=first - 0.2, port=False)
+    planted.ends["vss"] = taps
+    planted.comb("vss", -6, left=-3, right=3)
+    planted.box("Metal3", first - 0.2, -6.14, first + 0.2, -2.86, "vss")
+    planted.box("Metal3", 2, -6.14, first + 0.2, -5.86, "vss")
+    found = [each for each in planted.review().findings if NECK in each.why and each.nets == ("vss",)]
+    along = [why for each in found for _, why in each.everywhere() if "um of Metal3" in why]
+    assert ["M1, M2 (2 channels)" in why for why in along] == [True] * len(expected)
