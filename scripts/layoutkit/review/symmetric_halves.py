@@ -15,6 +15,7 @@ from layoutkit.parasitics.net_network import layout_networks, pair_mismatches
 from layoutkit.parasitics.net_parasitics import NetParasitics
 from layoutkit.parasitics.net_shapes import net_shapes
 from layoutkit.review.finding import Unjudged
+from layoutkit.review.matched_devices import is_gate
 from layoutkit.review.stage_order import only_to_capacitors
 from layoutkit.review.subject import box_around, gap_between, turned
 
@@ -75,6 +76,7 @@ class SymmetryReview:
         """Yield the images that lie apart: two transistors that are no switches or logic, or two resistors."""
         subject, roles = self.subject, self.subject.roles
         said = {name for each in roles.groups if each.type in _SAID for name in each.devices} | subject.both_ways
+        said.update(placed.id for stage in subject.stages if is_gate(stage) for placed in stage)
         for placed in subject.placed:
             kinds = placed.device.is_mos or (
                 placed.device.type == "resistor" and not only_to_capacitors(subject, placed)
