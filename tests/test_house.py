@@ -21,7 +21,7 @@ SPARE = 60
 ROOMS = {
     "designgraph": (2259, 13),
     "layoutkit": (717, 8),
-    "layoutkit/circuit": (10740, 48),
+    "layoutkit/circuit": (10724, 47),
     "layoutkit/draw": (7290, 29),
     "layoutkit/drc": (1694, 11),
     "layoutkit/explore": (2019, 11),
@@ -29,7 +29,7 @@ ROOMS = {
     "layoutkit/flow": (9658, 40),
     "layoutkit/layout": (1758, 11),
     "layoutkit/lvs": (1971, 8),
-    "layoutkit/parasitics": (1908, 10),
+    "layoutkit/parasitics": (1899, 9),
     "layoutkit/pcells": (668, 6),
     "layoutkit/place": (2000, 8),
     "layoutkit/review": (4800, 21),

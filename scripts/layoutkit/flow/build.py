@@ -412,7 +412,7 @@ class _Job:
         }
 
     def _recognise(self) -> dict[str, Any]:
-        from layoutkit.circuit.recognition_report import recognition_data
+        from layoutkit.circuit.suggested_constraints import recognition_data
 
         self._unsaved["recognise"] = {CONSTRAINTS: self.design.whole.to_json()}
         return {"recognition": recognition_data(self.circuit)}

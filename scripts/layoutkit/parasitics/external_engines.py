@@ -22,8 +22,7 @@ from layoutkit.extract.extractor import extract
 from layoutkit.layout.cells import choose_cell
 from layoutkit.other_programs import MAX_BYTES, OtherProgram, ProgramRun, log_tail, run_program
 from layoutkit.parasitics.layout_circuit import layout_circuit
-from layoutkit.parasitics.net_network import pair_mismatches
-from layoutkit.parasitics.net_parasitics import GROUND, Elements, NetParasitics, Parasitics
+from layoutkit.parasitics.net_network import GROUND, Elements, NetParasitics, Parasitics, pair_mismatches
 from layoutkit.parasitics.net_shapes import inner_nets
 from layoutkit.parasitics.parasitic_extraction import net_capacitors
 from layoutkit.templates import rendered

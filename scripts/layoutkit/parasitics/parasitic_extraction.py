@@ -33,14 +33,16 @@ from layoutkit.extract.extractor import extract
 from layoutkit.layout.cells import choose_cell, to_unit
 from layoutkit.parasitics.capacitance import capacitances
 from layoutkit.parasitics.layout_circuit import LayoutCircuit, layout_circuit
-from layoutkit.parasitics.net_network import NetNetwork, layout_networks, pair_mismatches
-from layoutkit.parasitics.net_parasitics import (
+from layoutkit.parasitics.net_network import (
     GROUND,
     Elements,
+    NetNetwork,
     NetParasitics,
     ParasiticCapacitor,
     ParasiticResistor,
     Parasitics,
+    layout_networks,
+    pair_mismatches,
 )
 from layoutkit.parasitics.net_shapes import net_shapes
 from layoutkit.templates import rendered

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import klayout.db as kdb
 
 from layoutkit.parasitics.capacitance import capacitances
-from layoutkit.parasitics.net_network import layout_networks, pair_mismatches
-from layoutkit.parasitics.net_parasitics import NetParasitics
+from layoutkit.parasitics.net_network import NetParasitics, layout_networks, pair_mismatches
 from layoutkit.parasitics.net_shapes import net_shapes
 from layoutkit.review.finding import Unjudged
 from layoutkit.review.matched_devices import is_gate

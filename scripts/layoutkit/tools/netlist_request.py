@@ -16,8 +16,7 @@ from layoutkit.circuit.constraint_faults import find_faults
 from layoutkit.circuit.constraints import ConstraintFault, Constraints, raise_faults
 from layoutkit.circuit.orientation import oriented
 from layoutkit.circuit.readers.json_reader import circuit_from_json
-from layoutkit.circuit.recognition_report import recognition_data
-from layoutkit.circuit.suggested_constraints import suggest_constraints
+from layoutkit.circuit.suggested_constraints import recognition_data, suggest_constraints
 from layoutkit.circuit.supplies import supply_faults
 from layoutkit.errors import LayoutkitError, NetlistError, listed
 from layoutkit.layout.workspace import Workspace

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from layoutkit.circuit.constraints import Constraints
-    from layoutkit.parasitics.net_parasitics import Parasitics
+    from layoutkit.parasitics.net_network import Parasitics
     from layoutkit.technology import Technology
 
 

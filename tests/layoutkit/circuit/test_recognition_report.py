@@ -6,8 +6,7 @@ import pytest
 
 from layoutkit.circuit import read_netlist
 from layoutkit.circuit.readers.source import NetlistText
-from layoutkit.circuit.recognition_report import recognition_data
-from layoutkit.circuit.suggested_constraints import suggest_constraints
+from layoutkit.circuit.suggested_constraints import recognition_data, suggest_constraints
 from layoutkit.tools.netlist_request import parse, parse_info
 from layoutkit.view.report_page import report_page
 from report_sample import inputs_of

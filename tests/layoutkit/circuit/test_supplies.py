@@ -8,7 +8,7 @@ import pytest
 from layoutkit.circuit import find_roles, read_netlist
 from layoutkit.circuit.circuit import StatedSupplies
 from layoutkit.circuit.readers.source import NetlistText
-from layoutkit.circuit.recognition_report import symmetry_lines
+from layoutkit.circuit.suggested_constraints import symmetry_lines
 from layoutkit.errors import LayoutkitError
 from layoutkit.tools.netlist_request import parse, parse_info, read_circuit, suggested_by_recognition
 

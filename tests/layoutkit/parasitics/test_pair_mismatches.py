@@ -3,8 +3,7 @@
 import pytest
 
 from layoutkit.circuit.constraints import Constraints, SymmetryGroup
-from layoutkit.parasitics.net_network import pair_mismatches
-from layoutkit.parasitics.net_parasitics import NetParasitics
+from layoutkit.parasitics.net_network import NetParasitics, pair_mismatches
 
 NETS = (
     NetParasitics("inp", 1.0, {"outp": 2.0, "clk": 0.5}),

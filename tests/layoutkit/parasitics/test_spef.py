@@ -5,7 +5,7 @@ import re
 import pytest
 
 from layoutkit.circuit import Circuit, Device
-from layoutkit.parasitics.net_parasitics import GROUND, Elements, NetParasitics, ParasiticCapacitor, ParasiticResistor
+from layoutkit.parasitics.net_network import GROUND, Elements, NetParasitics, ParasiticCapacitor, ParasiticResistor
 from layoutkit.parasitics.parasitic_extraction import write_spef
 
 HEADER = (
