@@ -159,7 +159,7 @@ class Risers:
             for level in range(rail.level, metal.riser):
                 beyond = 2 * metal.cuts[level].enclose_below
                 rows = max(1, len(metal.cuts_in(level, rail.high - rail.low - beyond)))
-                least = max(least, metal.cuts_for(level, currents.get(rail.net, 0.0), rows))
+                least = max(least, metal.cuts_of_each(level, currents.get(rail.net, 0.0), rows))
         if least > 1:
             return least
         return 2 if self._block(self._wire(2)) <= self.room else 1

@@ -128,7 +128,7 @@ class Metal:
         """Return the current of the widest wire that is drawn for a current. [mA]"""
         return self.widest(level) * (self.conductors[level].current_ma_um or 0.0)
 
-    def cuts_for(self, level: int, current_ma: float, lines: int) -> int:
+    def cuts_of_each(self, level: int, current_ma: float, lines: int) -> int:
         """Return how many cuts each of some lines needs so that together, two at least, they carry a current.
 
         The answer is 1 without current or limit, or if lines as long as the widest wire is wide do not carry it.
@@ -136,7 +136,7 @@ class Metal:
         cut = self.cuts[level]
         if not cut.current_ma or current_ma <= 0:
             return 1
-        needed = -(-max(2, ceil(round(current_ma / cut.current_ma, 6))) // lines)
+        needed = -(-cut.count_for(current_ma) // lines)
         return needed if needed <= len(self.cuts_in(level, self.tech.to_dbu(_WIDEST_UM))) else 1
 
     def cuts_in(self, level: int, room: int) -> list[int]:

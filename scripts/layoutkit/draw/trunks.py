@@ -58,7 +58,7 @@ class Trunks(NamedTuple):
         lines = sum(
             len({cut.left for cut in metal.cuts_between(metal.rail, rail, each, crowded=True)}) for each in straps
         )
-        return metal.cuts_for(metal.rail, current_ma, max(1, lines))
+        return metal.cuts_of_each(metal.rail, current_ma, max(1, lines))
 
     def shapes(self, metal: Metal, rails: Sequence[DrawnRail]) -> Iterator[tuple[str, Rectangle]]:
         """Yield straps, bars and the cuts that join them to each other and to rails, as (layer, area)."""
@@ -108,7 +108,7 @@ def rail_below_straps(metal: Metal, current_ma: float, width: int, least_rows: i
     level, widest = metal.rail, metal.tech.to_dbu(metal.widest(metal.riser))
     pitch = 2 * (widest + metal.space(metal.riser, widest))  # of two straps of the same net
     at_strap = current_ma * min(1.0, pitch / max(1, width))
-    rows = metal.cuts_for(level, at_strap, len(metal.cuts_in(level, widest)))
+    rows = metal.cuts_of_each(level, at_strap, len(metal.cuts_in(level, widest)))
     return max(metal.width_for(level, at_strap / 2), metal.wire(level, max(rows, least_rows)))
 
 

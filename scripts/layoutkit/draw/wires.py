@@ -342,7 +342,7 @@ class WiredRow:
         least = 1 if self.pad_width >= metal.wire(metal.strap, 2) or total > room + 2 * height else 2
 
         beside = 2 if self.pad_width >= metal.wire(metal.strap, 2) else 1
-        least = max(least, metal.cuts_for(metal.strap, self._column_ma(), beside))
+        least = max(least, metal.cuts_of_each(metal.strap, self._column_ma(), beside))
         rows = next((rows for rows in range(RAIL_ROWS, least, -1) if block(rows)[1] <= room), least)
         height, total = block(rows)
         if self.side_by_side:

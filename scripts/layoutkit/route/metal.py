@@ -104,7 +104,7 @@ class NetMetal:
         """Return whether a path is too thin, or a via has too few cuts, for its share of the current."""
         found = {(via.cut, via.x, via.y): via.columns * via.rows for via in self.vias}
         return self.thin or any(
-            found.get(place, 0) < stack.cuts_for(cut_index(stack, place[0]), share.current_ma)
+            found.get(place, 0) < stack.cuts[cut_index(stack, place[0])].count_for(share.current_ma)
             for place, share in self.shares.items()
             if share.current_ma
         )
@@ -281,7 +281,7 @@ class Finisher:
         """
         cut = cut_index(self.stack, via.cut)
         most = self.stack.most_cuts(cut, self._wire_widths(cut, share.gauge))
-        needed = self.stack.cuts_for(cut, share.current_ma)
+        needed = self.stack.cuts[cut].count_for(share.current_ma)
         arrays = sorted(
             ((c, r) for c in range(1, most + 1) for r in range(1, most + 1)),
             key=lambda n: (-n[0] * n[1], n[0] != n[1], n),

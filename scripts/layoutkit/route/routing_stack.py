@@ -203,14 +203,9 @@ class Stack:
             for c in range(columns)
         ]
 
-    def cuts_for(self, cut_index: int, current_ma: float | None) -> int:
-        """Return how many cuts carry a current, two at least; 1 without a current or a limit."""
-        limit = self.cuts[cut_index].current_ma
-        return 1 if current_ma is None or limit is None else max(2, ceil(round(current_ma / limit, 6)))
-
     def array_for(self, cut_index: int, gauge: Gauge) -> tuple[int, int]:
         """Return the columns and rows of the cuts for a gauge: nearly square, with rows that its terminals hold."""
-        needed = self.cuts_for(cut_index, gauge.current_ma)
+        needed = self.cuts[cut_index].count_for(gauge.current_ma)
         rows = min(self.most_cuts(cut_index, (gauge.lowest, gauge.lowest)), ceil(sqrt(needed)))
         return -(-needed // rows), rows
 

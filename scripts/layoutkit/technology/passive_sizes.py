@@ -23,9 +23,8 @@ MOST_PLATES = 64
 """Plates of matched capacitors whose number follows from their values."""
 RATIO_TOLERANCE = 1e-4
 """Largest relative error of a value that counts as an integer multiple of a plate. [1]"""
-_GATE_LENGTH = (
-    2_000  # of a MOS capacitor whose size follows from its value: short channels have little resistance [dbu]
-)
+# Of a MOS capacitor whose size follows from its value: short channels have little resistance.
+_GATE_LENGTH = 2_000  # [dbu]
 _GATE_WIDTH = 10_000  # widest gate of a MOS capacitor: the poly of a wider one has too much resistance [dbu]
 MOST_BARS = 96
 """Bars of one length in a bank of resistors whose lengths differ."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from math import isfinite
+from math import ceil, isfinite
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.errors import GeometryError, TechnologyError, listed
@@ -156,6 +156,11 @@ class Cut:
     array_reach: int = 0
     current_ma: float | None = None
     resistance_ohm: float | None = None
+
+    def count_for(self, current_ma: float | None) -> int:
+        """Return how many cuts carry a current, two at least; 1 without a current or a limit."""
+        limit = self.current_ma
+        return 1 if current_ma is None or limit is None else max(2, ceil(round(current_ma / limit, 6)))
 
 
 @dataclass(frozen=True)
