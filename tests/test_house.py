@@ -26,7 +26,7 @@ ROOMS = {
     "layoutkit/drc": (1694, 11),
     "layoutkit/explore": (2019, 11),
     "layoutkit/extract": (3756, 17),
-    "layoutkit/flow": (9658, 40),
+    "layoutkit/flow": (9643, 39),
     "layoutkit/layout": (1758, 11),
     "layoutkit/lvs": (1971, 8),
     "layoutkit/parasitics": (1899, 9),

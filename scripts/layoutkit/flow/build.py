@@ -449,7 +449,7 @@ class _Job:
 
     def _currents(self) -> dict[str, Any]:
         from layoutkit.flow.current_loads import currents_data, judged
-        from layoutkit.flow.keepouts import over_gates
+        from layoutkit.flow.matched_wires import over_gates
         from layoutkit.flow.summary import constraints_data
 
         design, placed = self.placed_design, self.tried.placed.flat

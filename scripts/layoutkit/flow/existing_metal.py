@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from layoutkit.extract.passive_devices import PassiveLayers
-    from layoutkit.flow.keepouts import Obstacles
+    from layoutkit.flow.matched_wires import Obstacles
     from layoutkit.flow.routing_job import Endpoint, RoutingJob, WantedNet
     from layoutkit.route.routes import Blocker, NetRequest, RoutingResult, Terminal
     from layoutkit.technology import Technology

@@ -23,7 +23,7 @@ import klayout.db as kdb
 from layoutkit.extract.connectivity import Nets, electrical_layers, labelled_gates
 from layoutkit.extract.single_cuts import WholeLayout, with_second_cuts
 from layoutkit.flow.existing_metal import MetalInCell
-from layoutkit.flow.mirrored_nets import measured_mirrors
+from layoutkit.flow.matched_wires import measured_mirrors
 from layoutkit.flow.pair_shapes import PairShapes, PlacedCell
 from layoutkit.flow.routing import axis_of, draw_job, find_routes, loading, metal_around
 from layoutkit.route.routes import Mirrored, Patch, Via
@@ -32,8 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from layoutkit.extract.single_cuts import SinglePlace
-    from layoutkit.flow.keepouts import Obstacles
-    from layoutkit.flow.mirrored_nets import MirroredNets
+    from layoutkit.flow.matched_wires import MirroredNets, Obstacles
     from layoutkit.flow.routing_job import Routes, RoutingJob
     from layoutkit.route.equal_loads import Loading
     from layoutkit.route.routes import RoutedNet, RoutingResult

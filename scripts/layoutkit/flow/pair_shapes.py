@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from layoutkit.extract.passive_devices import PassiveLayers
-    from layoutkit.flow.keepouts import Obstacles
+    from layoutkit.flow.matched_wires import Obstacles
     from layoutkit.parasitics.net_shapes import Capacitances
     from layoutkit.route.routes import Patch, RoutingResult
     from layoutkit.technology import Technology

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from layoutkit.errors import LayoutkitError
 from layoutkit.flow.current_loads import stated_currents, terminal_draws
 from layoutkit.flow.existing_metal import MetalInCell, SupplyFeeds, heavy_pieces, landed, with_modules
-from layoutkit.flow.keepouts import Obstacle, RoutingFrame, route_around, unequal_metal
-from layoutkit.flow.mirrored_nets import measured_mirrors
+from layoutkit.flow.matched_wires import Obstacle, RoutingFrame, measured_mirrors, route_around, unequal_metal
 from layoutkit.flow.net_wishes import (
     antenna_lengths,
     equal_lengths,
@@ -45,8 +44,7 @@ if TYPE_CHECKING:
     from layoutkit.draw.module import Module, Pin
     from layoutkit.extract.passive_devices import PassiveLayers
     from layoutkit.flow.design import Design
-    from layoutkit.flow.keepouts import Obstacles
-    from layoutkit.flow.mirrored_nets import MirroredNets
+    from layoutkit.flow.matched_wires import MirroredNets, Obstacles
     from layoutkit.flow.placing import PlacedModules
     from layoutkit.flow.port_frame import Frame
     from layoutkit.route.routes import EqualLengths, RoutingResult

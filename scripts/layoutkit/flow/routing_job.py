@@ -10,8 +10,7 @@ if TYPE_CHECKING:
 
     import klayout.db as kdb
 
-    from layoutkit.flow.keepouts import Obstacle, UnequalMetal
-    from layoutkit.flow.mirrored_nets import MirroredNets
+    from layoutkit.flow.matched_wires import MirroredNets, Obstacle, UnequalMetal
     from layoutkit.flow.port_frame import Frame
     from layoutkit.rectangle import Rect
     from layoutkit.route.net_flows import Draw

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from layoutkit.flow.inward_moves import RailLink
-    from layoutkit.flow.keepouts import Obstacle, Obstacles
+    from layoutkit.flow.matched_wires import Obstacle, Obstacles
     from layoutkit.flow.port_frame import Frame, Port
     from layoutkit.flow.port_places import Side
     from layoutkit.rectangle import Rect

@@ -18,7 +18,7 @@ from layoutkit.errors import LayoutConflictError, LayoutkitError
 from layoutkit.flow.contents import Contents, NamedPin
 from layoutkit.flow.design import read_constraints, source_of
 from layoutkit.flow.editing import delete_wires
-from layoutkit.flow.keepouts import over_gates
+from layoutkit.flow.matched_wires import over_gates
 from layoutkit.flow.net_wishes import net_outcomes
 from layoutkit.flow.pair_loads import finished_routes
 from layoutkit.flow.routing import draw_job

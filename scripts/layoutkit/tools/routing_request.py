@@ -9,7 +9,7 @@ import klayout.db as kdb
 
 from layoutkit.circuit.constraints import ConstraintFault, Constraints, NetCurrent, NetLengths, NetShield, SymmetryGroup
 from layoutkit.errors import LayoutkitError, TechnologyError, sentences
-from layoutkit.flow.keepouts import Obstacle
+from layoutkit.flow.matched_wires import Obstacle
 from layoutkit.flow.net_wishes import equal_lengths, with_wishes
 from layoutkit.flow.routing_job import Endpoint, RoutingJob, WantedNet
 from layoutkit.route.net_flows import Draw

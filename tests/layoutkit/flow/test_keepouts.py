@@ -7,7 +7,7 @@ import pytest
 
 from layoutkit.flow import existing_metal, placing
 from layoutkit.flow.design import LayoutRequest, make_design, read_circuit
-from layoutkit.flow.keepouts import Obstacle, over_gates
+from layoutkit.flow.matched_wires import Obstacle, over_gates
 from layoutkit.flow.placing import find_placement
 from layoutkit.flow.ports import supplies_data, weak_supplies
 from layoutkit.flow.routing import draw_job, find_routes, narrower_supplies

@@ -12,7 +12,7 @@ from layoutkit.flow import pair_loads, placing
 from layoutkit.flow.build import build_layout
 from layoutkit.flow.design import LayoutRequest
 from layoutkit.flow.existing_metal import MetalInCell
-from layoutkit.flow.mirrored_nets import MirroredNets, measured_mirrors
+from layoutkit.flow.matched_wires import MirroredNets, measured_mirrors
 from layoutkit.flow.pair_shapes import PairShapes, PlacedCell
 from layoutkit.flow.routing import find_routes, loading, metal_around, width_for_current
 from layoutkit.flow.routing_job import Endpoint, RoutingJob, WantedNet

@@ -10,8 +10,7 @@ import pytest
 from layoutkit.flow import placing
 from layoutkit.flow.design import LayoutRequest
 from layoutkit.flow.existing_metal import SupplyFeeds
-from layoutkit.flow.keepouts import Obstacle
-from layoutkit.flow.mirrored_nets import MirroredNets
+from layoutkit.flow.matched_wires import MirroredNets, Obstacle
 from layoutkit.flow.room import MOST_TRIES, Room, uncrowded
 from layoutkit.flow.routing_job import Endpoint, Routes, RoutingJob, WantedNet
 from layoutkit.route import RoutedNet, RoutingResult

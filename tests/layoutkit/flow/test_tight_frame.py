@@ -14,7 +14,7 @@ from layoutkit.errors import LayoutkitError
 from layoutkit.extract.connectivity import Nets, wiring
 from layoutkit.flow import routing
 from layoutkit.flow.inward_moves import Way
-from layoutkit.flow.keepouts import Obstacle
+from layoutkit.flow.matched_wires import Obstacle
 from layoutkit.flow.port_frame import PortNet, draw_frame, erase_frame, plan_frame
 from layoutkit.flow.routing import draw_job, find_routes
 from layoutkit.flow.routing_job import Endpoint, RoutingJob, WantedNet, routing_conductors
