@@ -39,7 +39,7 @@ _OF_THE_SUBJECT: tuple[Callable[[Subject], Iterable[Remark]], ...] = (
     room_and_wells.floating_bodies,
     folding_and_dummies.split_channels, folding_and_dummies.dummies_between, folding_and_dummies.dummies_away,
     folding_and_dummies.turned_bars,
-    ports_and_cuts.wires, ports_and_cuts.poly_wires, supply_ways.supply_necks,
+    ports_and_cuts.wires, ports_and_cuts.poly_wires, supply_ways.supply_necks, supply_ways.gate_necks,
 )  # fmt: skip
 """The findings that need nothing but the subject: layout, circuit and limits."""
 

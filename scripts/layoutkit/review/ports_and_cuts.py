@@ -336,11 +336,11 @@ def _points(subject: Subject, net: str) -> dict[PlacedDevice, list[tuple[int, in
             points = [(box.center().x, box.center().y) for box in placed.boxes]  # no contact of its own
         found[placed] += points
         if feed.channels:
-            found[placed] += _gate_contacts(subject, net, placed)
+            found[placed] += gate_contacts(subject, net, placed)
     return {placed: points for placed, points in found.items() if points}
 
 
-def _gate_contacts(subject: Subject, net: str, placed: PlacedDevice) -> list[tuple[int, int]]:
+def gate_contacts(subject: Subject, net: str, placed: PlacedDevice) -> list[tuple[int, int]]:
     """Return the contacts on the poly of a device's gates. [dbu]"""
     poly = subject.shapes(net, "poly").interacting(region_of(placed.boxes))
     contacts = subject.shapes(net, "contact") & poly

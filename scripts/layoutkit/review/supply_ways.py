@@ -10,7 +10,7 @@ import klayout.db as kdb
 from layoutkit.review.finding import Spot
 from layoutkit.review.floorplan import rails_of
 from layoutkit.review.pieces import Pieces
-from layoutkit.review.ports_and_cuts import Extents
+from layoutkit.review.ports_and_cuts import Extents, gate_contacts
 from layoutkit.review.subject import PlacedDevice, box_around, gap_between, longer_side, names_of
 
 if TYPE_CHECKING:
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 _MOST_CONTACTS = 3000  # supplies of more are meshes over power devices
 _ALIKE = 0.1  # widths that differ by at most this much are one wire [1]
 _STAYS = 0.5  # share of the devices behind a wire from which on its next piece is the same wire
+_MANY_GATES = 24  # channels on one net whose way from the driver is judged
+_DRIVES = ("d", "s", "c", "e")
 _SWITCHING = ("switching", "clocked")
 
 
@@ -42,14 +44,15 @@ class Neck(NamedTuple):
 
 def supply_necks(subject: Subject) -> Iterator[Remark]:
     """Yield the supplies that a thin wire alone leads to some devices, and those where what switches shares it."""
-    mirrored = {name for each in subject.roles.groups if each.type == "current_mirror" for name in each.devices}
+    mirrored = _mirrored(subject)
     for net in [net for net in subject.nets if net in subject.supplies]:
         if subject.shapes(net, "contact").count() > _MOST_CONTACTS:
             continue
-        ports = [point for _, point, _ in subject.labels.get(net, ())]
+        labels = [(name, kdb.Box(point, point)) for name, point, _ in subject.labels.get(net, ())]
         rails = [box for upright in (False, True) for _, box in rails_of(subject, net, upright=upright)]
-        rails = [rail for rail in rails if any(map(rail.contains, ports))]
-        found = [neck for neck in necks(subject, net) if not any(neck.box.inside(rail) for rail in rails)]
+        rails = [rail for rail in rails if any(place.inside(rail) for _, place in labels)]
+        found = necks(subject, net, labels, supply_ends(subject, net))
+        found = [neck for neck in found if not any(neck.box.inside(rail) for rail in rails)]
         shared = {}
         for neck in found:
             loud = [placed for placed in neck.devices if _switches(subject, placed)]
@@ -60,6 +63,11 @@ def supply_necks(subject: Subject) -> Iterator[Remark]:
         thin = [neck for neck in found if subject.limits["supply-drop.neck"].beyond(neck.squares)]
         yield from _finding(subject, net, "supply-drop.neck", thin, shared)
         yield from _finding(subject, net, "supply-drop.together", [each for each in shared if each not in thin], shared)
+
+
+def _mirrored(subject: Subject) -> set[str]:
+    """Return the transistors of mirrors."""
+    return {name for each in subject.roles.groups if each.type == "current_mirror" for name in each.devices}
 
 
 def _switches(subject: Subject, placed: PlacedDevice) -> bool:
@@ -92,8 +100,41 @@ def _finding(subject: Subject, net: str, limit: str, found: Sequence[Neck], shar
     )
 
 
-def necks(subject: Subject, net: str) -> list[Neck]:
-    """Return the wires of a net that all of the current of some devices has to pass on its way from the port.
+def gate_necks(subject: Subject) -> Iterator[Remark]:
+    """Yield the nets whose many gates hang on one thin wire from what drives them, or from the port."""
+    first, mirrored = subject.technology.conductors[0].name, _mirrored(subject)
+    for net in [net for net in subject.nets if net not in subject.supplies]:
+        feeds = subject.feeds(net)
+        gates = {placed for (placed, end), _ in feeds.items() if placed.device.is_mos and end == "g"}
+        gates -= {placed for placed in gates if subject.is_idle(placed)}
+        diode = any(placed.device.terminals["d"] == net for placed in gates)
+        still = diode or all(not mirrored.isdisjoint(placed.names) for placed in gates)  # a bias, which stays
+        if still or sum(len(placed.boxes) for placed in gates) < _MANY_GATES:
+            continue
+        drivers = [each for (placed, end), each in feeds.items() if placed not in gates and end in _DRIVES]
+        starts = [(first, kdb.Box(p.x, p.y, p.x, p.y)) for each in drivers for p in each.points if p.conductor == first]
+        starts = starts or [(name, kdb.Box(point, point)) for name, point, _ in subject.labels.get(net, ())]
+        points = {placed: [kdb.Box(x, y, x, y) for x, y in gate_contacts(subject, net, placed)] for placed in gates}
+        found = necks(subject, net, starts, dict(sorted(points.items(), key=lambda each: each[0].index)))
+        many = [neck for neck in found if sum(len(placed.boxes) for placed in neck.devices) >= _MANY_GATES]
+        yield from _finding(subject, net, "wire-resistance.gate", many, {})
+
+
+def supply_ends(subject: Subject, net: str) -> dict[PlacedDevice, list[kdb.Box]]:
+    """Return the contacts of each device that draws current from a supply. [dbu]"""
+    found: dict[PlacedDevice, list[kdb.Box]] = {}
+    first = subject.technology.conductors[0].name
+    for (placed, terminal), feeds in subject.feeds(net).items():
+        if not subject.is_idle(placed) and terminal in placed.device.kind.ends:
+            points = [kdb.Box(p.x, p.y, p.x, p.y) for p in feeds.points if p.conductor == first]
+            found[placed] = found.get(placed, []) + points
+    return found
+
+
+def necks(
+    subject: Subject, net: str, starts: Sequence[tuple[str, kdb.Box]], ends: Mapping[PlacedDevice, Sequence[kdb.Box]]
+) -> list[Neck]:
+    """Return the wires of a net that all of the current of some devices has to pass on its way from where it starts.
 
     They are the dominators of the contacts of these devices in the graph of rectangles: Cooper, Harvey and Kennedy, "A
     simple, fast dominance algorithm", Rice University, 2001.
@@ -101,14 +142,11 @@ def necks(subject: Subject, net: str) -> list[Neck]:
     import networkx as nx
 
     pieces, first = Pieces(subject, net, whole=False), subject.technology.conductors[0].name
-    ports = [(name, kdb.Box(point, point)) for name, point, _ in subject.labels.get(net, ())]
-    roots = {piece for name, place in ports for piece in pieces.at(name, place)}
+    roots = {piece for name, place in starts for piece in pieces.at(name, place)}
     fed: dict[int, list[PlacedDevice]] = {}
-    for (placed, terminal), feeds in subject.feeds(net).items():
-        if not subject.is_idle(placed) and terminal in placed.device.kind.ends:
-            points = (kdb.Box(p.x, p.y, p.x, p.y) for p in feeds.points if p.conductor == first)
-            for piece in {found for point in points for found in pieces.at(first, point)[:1]}:
-                fed.setdefault(piece, []).append(placed)
+    for placed, points in ends.items():
+        for piece in {found for point in points for found in pieces.at(first, point)[:1]}:
+            fed.setdefault(piece, []).append(placed)
     ways = nx.DiGraph((piece, link.other) for piece, links in pieces.links.items() for link in links)
     ways.add_edges_from((-1, root) for root in roots)
     if not roots or not fed:
@@ -117,7 +155,7 @@ def necks(subject: Subject, net: str) -> list[Neck]:
     for piece, above in nx.immediate_dominators(ways, -1).items():
         if piece not in {above, -1}:
             tree.setdefault(above, []).append(piece)
-    found = _Search(pieces, tree, fed, ports).found()
+    found = _Search(pieces, tree, fed, starts).found()
     extents = {name: Extents(region) for name, region in subject.metal(net).items()}
     return [_as_wide_as_drawn(neck, extents[neck.conductor]) for neck in found]
 

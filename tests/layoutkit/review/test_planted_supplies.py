@@ -95,3 +95,26 @@ def test_a_rail_past_some_devices_counts_as_far_as_half_of_them(figure, expected
     found = [each for each in planted.review().findings if NECK in each.why and each.nets == ("vss",)]
     along = [why for each in found for _, why in each.everywhere() if "um of Metal3" in why]
     assert ["M1, M2 (2 channels)" in why for why in along] == [True] * len(expected)
+
+
+def gates(squares, fingers=24):
+    """Return a wide transistor whose gates hang on a wide track, and that on a wire of so many squares to the port."""
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, 2, 0.5, "out in vss vss", fingers=fingers)
+    for net, track in (("out", 12), ("vss", -5)):
+        planted.comb(net, track, width=2)
+    planted.comb("in", 7, left=0, width=3, port=False)
+    planted.box("Metal3", -squares * WIRE - 0.1, 7 - WIRE / 2, 0, 7 + WIRE / 2, "in")
+    planted.label("in", "Metal3", -squares * WIRE, 7)
+    return planted
+
+
+@both("wire-resistance.gate", "should")
+def test_many_gates_on_one_thin_wire(figure, expected):
+    assert severities(gates(figure).review(), "wire-resistance", NECK) == expected
+
+
+def test_few_gates_may_hang_on_a_thin_wire():
+    squares = 1.5 * limit("wire-resistance.gate", "should")
+    assert severities(gates(squares).review(), "wire-resistance", NECK) == {"should"}
+    assert not severities(gates(squares, fingers=22).review(), "wire-resistance", NECK)
