@@ -345,9 +345,9 @@ class DrawnLayers:
         found = kdb.Region()
         for name in names:
             index = self.cell.layout().find_layer(*self.technology.spec(name).gds)
-            if index is not None:
+            if index is not None and not self.cell.bbox(index).empty():
                 found += kdb.Region(self.cell.begin_shapes_rec(index))
-        return found.merged()
+        return found if found.is_empty() else found.merged()
 
     def role(self, role: str) -> kdb.Region:
         """Return the layer of ``role``, empty where the technology has none."""

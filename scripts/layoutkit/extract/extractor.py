@@ -134,10 +134,13 @@ def _database(cell: kdb.Cell, technology: Technology, layers: ElectricalLayers) 
     for name, gates in layers.gates.items():
         spec = technology.devices[name]
         lvs.register(gates, f"gate.{name}")
+        if gates.is_empty():
+            continue
         marked = technology.region(cell, spec.drain_marker) if spec.drain_marker else kdb.Region()
         regions = _device_layers(spec, gates, layers, marked)
         for part in {"S", "D"} & regions.keys():
-            lvs.register(regions[part], f"{part}.{name}")
+            if regions[part] is not layers.conducting["n_sd" if spec.type == "nmos" else "p_sd"]:
+                lvs.register(regions[part], f"{part}.{name}")
         lvs.extract_devices(kdb.DeviceExtractorMOS4Transistor(name, spec.unequal_ends), regions)
     extract_passives(lvs, technology, layers.passives, layers.conducting)
     lvs.extract_netlist()

@@ -289,7 +289,8 @@ def extract_passives(
         if recipe.extractor is not None and technology.makes(spec):
             if name not in passives.plates:  # plates are registered as conductors
                 lvs.register(shapes, f"core.{name}")
-            for place, found in by_body(spec, shapes, conducting).items():
+            bodies = {} if shapes.is_empty() else by_body(spec, shapes, conducting)
+            for place, found in bodies.items():
                 around = conducting if place == "p_body" else {**conducting, "p_body": conducting[place]}
                 extractor, regions = recipe.extractor(technology, spec, found, around)
                 known = [shapes, *conducting.values()]

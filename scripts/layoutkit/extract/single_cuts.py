@@ -57,22 +57,26 @@ class WholeLayout:
 
     def near(self, name: str, box: kdb.Box) -> kdb.Region:
         """Return the merged shapes of a conductor or cut that touch ``box``, of all nets."""
+        return kdb.Region([shape.polygon for shape in self.touching(name, box)])
+
+    def touching(self, name: str, box: kdb.Box) -> Iterator[kdb.Shape]:
+        """Yield the merged shapes of a conductor or cut that touch ``box``, of all nets."""
         if name not in self._shapes:
             self._shapes[name] = kdb.Shapes()
             self._shapes[name].insert(self.regions[name].merged())
-        return kdb.Region([shape.polygon for shape in self._shapes[name].each_touching(box)])
+        return self._shapes[name].each_touching(box)
 
     def covers_channel(self, metal: kdb.Region) -> bool:
         """Return whether metal lies over a channel."""
         if _CHANNELS not in self._shapes:
             self._shapes[_CHANNELS] = kdb.Shapes()
             self._shapes[_CHANNELS].insert(self.channels)
-        near = kdb.Region([shape.polygon for shape in self._shapes[_CHANNELS].each_touching(metal.bbox())])
-        return not (metal & near).is_empty()
+        near = [shape.polygon for shape in self._shapes[_CHANNELS].each_touching(metal.bbox())]
+        return bool(near) and not (metal & kdb.Region(near)).is_empty()
 
     def add(self, name: str, box: kdb.Box) -> None:
         """Add metal or a cut."""
-        self.near(name, box)
+        self.touching(name, box)
         self._shapes[name].insert(box)
 
 
@@ -169,11 +173,11 @@ def _pads(hull: kdb.Box, side: int, end: int) -> Iterator[kdb.Box]:
 def _cuts_apart(around: WholeLayout, cut: Cut, pair: tuple[kdb.Box, kdb.Box], drawn: kdb.Box) -> bool:
     """Return whether two cuts keep their distance from all cuts but the drawn one."""
     space = max(cut.space, cut.array_space if cut.array_count else 0)
-    for box in pair:
-        near = around.near(cut.name, box.enlarged(space - 1, space - 1)) - kdb.Region(drawn)
-        if not near.is_empty():
-            return False
-    return True
+    return all(
+        near.bbox().inside(drawn)
+        for box in pair
+        for near in around.touching(cut.name, box.enlarged(space - 1, space - 1))
+    )
 
 
 def _fits(around: WholeLayout, metal: WholeLayout, conductor: Conductor, pad: kdb.Box, foreign: kdb.Region) -> bool:
@@ -190,19 +194,19 @@ def _fits(around: WholeLayout, metal: WholeLayout, conductor: Conductor, pad: kd
     wide, most = conductor.wide_width, max(conductor.space, conductor.wide_space or 0)
     reach = 2 * max(most, wide or 0)
     window = pad.enlarged(reach, reach)
-    whole = around.near(conductor.name, window)
     beside = metal.near(conductor.name, window)
-    nearby, others = beside & kdb.Region(window), _foreign(whole, beside)
-    is_wide = wide is not None and not (_core(others, wide) + _core(nearby + added, wide)).is_empty()
-    if is_wide and not (added.sized(most, 2) & others).is_empty():
-        return False
-    before, after = nearby.merged(), (nearby + added).merged()
-    euclidean = kdb.Region.Euclidian
+    nearby = beside & kdb.Region(window)
+    if wide is not None:
+        others = _foreign(around.near(conductor.name, window), beside)
+        is_near = not others.is_empty() and not (added.sized(most, 2) & others).is_empty()
+        if is_near and not (_core(others, wide) + _core(nearby + added, wide)).is_empty():
+            return False  # too near for wide metal
+    after, euclidean = (nearby + added).merged(), kdb.Region.Euclidian
     return not (
         _meets(after.width_check(conductor.width, False, euclidean).polygons(), added)
         or _meets(after.space_check(conductor.space, False, euclidean).polygons(), added)
         or _meets(after.holes().with_area(0, reach * reach, False), added)
-        or (wide is not None and _meets(_core(after, wide) - _core(before, wide), added))
+        or (wide is not None and _meets(_core_added(nearby, after, wide), added))
     )
 
 
@@ -222,3 +226,9 @@ def _core(region: kdb.Region, wide: int) -> kdb.Region:
     if all(min(polygon.bbox().width(), polygon.bbox().height()) < wide - 2 for polygon in region.each()):
         return kdb.Region()
     return region.sized(-(wide // 2) + 1).sized(wide // 2 - 1)
+
+
+def _core_added(before: kdb.Region, after: kdb.Region, wide: int) -> kdb.Region:
+    """Return the parts of a region that are at least ``wide`` and were not."""
+    core = _core(after, wide)
+    return core if core.is_empty() else core - _core(before, wide)
