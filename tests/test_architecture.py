@@ -411,7 +411,9 @@ def looks_at_time(tree):
     These are a clock that is read, an upper bound of a duration the product states, a deadline of Hypothesis, and a
     watchdog that a busy machine can reach.
     """
-    return sorted({node.lineno for node in ast.walk(tree) if any(rule(node) for rule in TIME_RULES)})
+    return sorted(
+        {node.lineno for node in ast.walk(tree) if any(rule(node) for rule in TIME_RULES.get(type(node), ()))}
+    )
 
 
 def reads_a_clock(node):
@@ -423,29 +425,23 @@ def reads_a_clock(node):
 
 
 def bounds_a_duration(node):
-    if not isinstance(node, ast.Compare):
+    if any(isinstance(op, (ast.Eq, ast.NotEq, ast.In, ast.NotIn, ast.Is, ast.IsNot)) for op in node.ops):
         return False
     sides = [node.left, *node.comparators]
     pairs = zip(sides, node.ops, sides[1:], strict=False)
     smaller = [left if isinstance(op, (ast.Lt, ast.LtE)) else right for left, op, right in pairs]
-    return any("duration" in ast.unparse(side) or "time_ms" in ast.unparse(side) for side in smaller) and not any(
-        isinstance(op, (ast.Eq, ast.NotEq, ast.In, ast.NotIn, ast.Is, ast.IsNot)) for op in node.ops
-    )
+    return any(word in ast.unparse(side) for side in smaller for word in ("duration", "time_ms"))
 
 
 def has_a_deadline(node):
-    return (
-        isinstance(node, ast.Call)
-        and any(
-            word.arg == "deadline" and not (isinstance(word.value, ast.Constant) and word.value.value is None)
-            for word in node.keywords
-        )
-        and ast.unparse(node.func).endswith(("settings", "register_profile"))
-    )
+    return any(
+        word.arg == "deadline" and not (isinstance(word.value, ast.Constant) and word.value.value is None)
+        for word in node.keywords
+    ) and ast.unparse(node.func).endswith(("settings", "register_profile"))
 
 
 def waits_too_briefly(node):
-    if not isinstance(node, ast.Call) or getattr(node.func, "attr", getattr(node.func, "id", None)) not in LAST_WORDS:
+    if getattr(node.func, "attr", getattr(node.func, "id", None)) not in LAST_WORDS:
         return False
     name = ast.unparse(node.func)
     if not WAITING & {name, name.rpartition(".")[2]}:
@@ -462,7 +458,11 @@ def limited(value):
     return isinstance(value, (int, float)) and value < SHORTEST_WATCHDOG_S
 
 
-TIME_RULES = (reads_a_clock, bounds_a_duration, has_a_deadline, waits_too_briefly)
+TIME_RULES = {
+    **dict.fromkeys((ast.Attribute, ast.ImportFrom, ast.Import), (reads_a_clock,)),
+    ast.Compare: (bounds_a_duration,),
+    ast.Call: (has_a_deadline, waits_too_briefly),
+}
 
 
 def test_no_test_passes_or_fails_by_how_long_something_takes():
