@@ -140,7 +140,10 @@ def _antennas(case: Case) -> tuple[float | None, kdb.Region]:
 
 def _of_layer(case: Case, layer: str) -> tuple[float | None, kdb.Region]:
     """Return the greatest ratio of a layer alone, and the polygons of the nets where it is too much."""
-    stage, um2 = _etched_nets(case).stage(layer), case.layers.unit_um**2
+    nets, um2 = _etched_nets(case), case.layers.unit_um**2
+    if nets.regions[layer].is_empty():  # it charges nothing; the nets of a layer that is not drawn need no extraction
+        return None, kdb.Region()
+    stage = nets.stage(layer)
     metal = stage.sizes(stage.part.sizes(layer))
     gates, diodes = stage.sizes(sizes_of(_gates(case, stage))), stage.sizes(sizes_of(_diodes(case, stage)))
     thickness = float(case.fields.get("thickness_um", 0.0)) if case.choice("measure") == "sidewall" else None
@@ -168,7 +171,7 @@ def _cumulative(case: Case, counted: list[str]) -> tuple[float | None, kdb.Regio
     every = _gates(case, last)
     sizes = sizes_of(every)
     sums = dict.fromkeys(sizes, 0.0)
-    for layer in counted:
+    for layer in (each for each in counted if not nets.regions[each].is_empty()):
         stage = nets.stage(layer)
         metal, gates = stage.sizes(stage.part.sizes(layer)), stage.sizes(sizes)
         for net in sums:
