@@ -32,6 +32,7 @@ _SHORT_UM = 5.0  # dead pieces up to this length are one finding, as an engineer
 _EDGE_UM = 0.5  # metal this near to the edge of the layout is at the edge [um]
 _EDGES = 0.1  # share of the edges of pads in the length of a way that is a wire [1]
 _STRAPS_UM = 2.5  # from an array of interleaved transistors to the straps at its sides [um]
+_STRAIGHT = 0.2  # of the longer side of a way: the shorter one of a strap [1]
 _LOOP_UM = 5.0  # ways up to this length may join two straps of one device twice [um]
 
 
@@ -205,7 +206,8 @@ class DeadMetal:
                     continue  # the edge of a pad or a kink, which is no wire
                 if length <= max(least, subject.technology.to_dbu(_LOOP_UM) if how[0] == "o" else 0):
                     continue
-                held = own if how == "meander" else both_sides
+                straight = min(box.width(), box.height()) <= _STRAIGHT * longer_side(box)
+                held = both_sides if straight and how != "meander" else own
                 free = (region_of(box for _, box in chain) - held).area() * 2 > sum(box.area() for _, box in chain)
                 if free and (how != "meander" or self._is_alone(net, name, box)):
                     area = sum(box.area() for _, box in chain)

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 _FEWEST_FINGERS = 8  # channels of a block whose way to the rail is judged; two cuts are enough for fewer
 _LEAST_TREE_UM = 1.0
 """Nets whose terminals are nearer to each other than this have no length to judge. [um]"""
+_PLATE_UM = 1.5  # from the plate of a capacitor to the edge of its own metal [um]
 _BESIDE_UM = 1.0
 """The mesh that joins the rows of a device reaches so far beyond their diffusion. [um]"""
 
@@ -378,13 +379,16 @@ def length(subject: Subject, net: str, points: Mapping[PlacedDevice, list[tuple[
     places = [*ends, *(point for own in points.values() for point in own)]
     whole = _spanning_tree(places)
     inner = sum(_spanning_tree(own) for own in points.values())
-    own_area, beside, heads = kdb.Region(), *map(subject.technology.to_dbu, (_BESIDE_UM, HEADS_UM))
+    own_area, lengths = kdb.Region(), (_BESIDE_UM, HEADS_UM, _PLATE_UM)
+    beside, heads, around = map(subject.technology.to_dbu, lengths)
     for placed in points:
         boxes = [placed.box, *(kdb.Box(x, y, x, y) for x, y in points[placed])]
         if len(placed.islands) > 1:
             boxes.append(subject.role("active").interacting(region_of(placed.boxes)).bbox().enlarged(beside))
-        elif placed.device.type == "capacitor" or (not placed.device.is_mos and len(placed.boxes) > 1):
+        elif not placed.device.is_mos and len(placed.boxes) > 1:
             boxes.append(placed.box.enlarged(heads))
+        elif placed.device.type == "capacitor":
+            boxes.append(placed.box.enlarged(around))
         own_area.insert(box_around(boxes))
     for layer in ("n_tap", "p_tap"):  # the metal on a ring is no way
         own_area += subject.shapes(net, layer).sized(subject.technology.contact.size)

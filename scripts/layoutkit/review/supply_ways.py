@@ -75,7 +75,9 @@ def _switches(subject: Subject, placed: PlacedDevice) -> bool:
     return any(each is not None and each.how.startswith(_SWITCHING) for each in known)
 
 
-def _finding(subject: Subject, net: str, limit: str, found: Sequence[Neck], shared: Mapping[Neck, str]) -> list[Remark]:
+def _finding(
+    subject: Subject, net: str, limit: str, found: Sequence[Neck], shared: Mapping[Neck, str], cause: str = ""
+) -> list[Remark]:
     several = [neck for neck in found if sum(len(placed.boxes) for placed in neck.devices) > 1]
     beyond = [neck for neck in several if subject.limits[limit].beyond(neck.squares)]
     if not beyond:
@@ -96,7 +98,14 @@ def _finding(subject: Subject, net: str, limit: str, found: Sequence[Neck], shar
     places = [Spot(neck.box, words, brief) for (neck, words), brief in zip(others, briefs, strict=True)]
     devices = {placed.index: placed for neck in beyond for placed in neck.devices}
     return subject.finding(
-        limit, worst.squares, why, where=worst.box, devices=list(devices.values()), nets=[net], places=places
+        limit,
+        worst.squares,
+        why,
+        where=worst.box,
+        devices=list(devices.values()),
+        nets=[net],
+        places=places,
+        cause=cause,
     )
 
 
@@ -117,7 +126,7 @@ def gate_necks(subject: Subject) -> Iterator[Remark]:
         points = {placed: [kdb.Box(x, y, x, y) for x, y in gate_contacts(subject, net, placed)] for placed in gates}
         found = necks(subject, net, starts, dict(sorted(points.items(), key=lambda each: each[0].index)))
         many = [neck for neck in found if sum(len(placed.boxes) for placed in neck.devices) >= _MANY_GATES]
-        yield from _finding(subject, net, "wire-resistance.gate", many, {})
+        yield from _finding(subject, net, "wire-resistance.gate", many, {}, cause="gates")
 
 
 def supply_ends(subject: Subject, net: str) -> dict[PlacedDevice, list[kdb.Box]]:
