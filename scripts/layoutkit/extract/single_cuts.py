@@ -137,7 +137,7 @@ def _place(
     enclosures = (cut.enclose_below, cut.enclose_below_end), (cut.enclose_above, cut.enclose_above_end)
     reach = cut.size + cut.space + max(max(its) for its in enclosures) + max(level.space for level in levels)
     window = box.enlarged(reach, reach)
-    close = [_foreign(around.near(level.name, window), metal.near(level.name, window)) for level in levels]
+    close = [_foreign(around, metal, level.name, window) for level in levels]
     for pair in _pairs(around.technology, cut, box):
         if not _cuts_apart(around, cut, pair, box):
             continue
@@ -197,10 +197,11 @@ def _fits(around: WholeLayout, metal: WholeLayout, conductor: Conductor, pad: kd
     beside = metal.near(conductor.name, window)
     nearby = beside & kdb.Region(window)
     if wide is not None:
-        others = _foreign(around.near(conductor.name, window), beside)
-        is_near = not others.is_empty() and not (added.sized(most, 2) & others).is_empty()
-        if is_near and not (_core(others, wide) + _core(nearby + added, wide)).is_empty():
-            return False  # too near for wide metal
+        close = _foreign(around, metal, conductor.name, pad.enlarged(most, most))
+        if not close.is_empty() and not (added.sized(most, 2) & close).is_empty():
+            others = _foreign(around, metal, conductor.name, window)
+            if not (_core(others, wide) + _core(nearby + added, wide)).is_empty():
+                return False  # too near for wide metal
     after, euclidean = (nearby + added).merged(), kdb.Region.Euclidian
     return not (
         _meets(after.width_check(conductor.width, False, euclidean).polygons(), added)
@@ -210,8 +211,9 @@ def _fits(around: WholeLayout, metal: WholeLayout, conductor: Conductor, pad: kd
     )
 
 
-def _foreign(whole: kdb.Region, own: kdb.Region) -> kdb.Region:
-    """Return what a region has beside shapes of its own."""
+def _foreign(around: WholeLayout, metal: WholeLayout, name: str, window: kdb.Box) -> kdb.Region:
+    """Return the shapes of other nets that touch a window."""
+    whole, own = around.near(name, window), metal.near(name, window)
     has_more = whole.count() > own.count() or whole.bbox() != own.bbox()
     return whole - own if has_more else kdb.Region()
 
