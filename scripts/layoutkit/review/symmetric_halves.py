@@ -15,12 +15,14 @@ from layoutkit.parasitics.net_network import NetParasitics, layout_networks, pai
 from layoutkit.parasitics.net_shapes import net_shapes
 from layoutkit.review.finding import Unjudged
 from layoutkit.review.matched_devices import is_gate
+from layoutkit.review.matched_roles import exchanged_nets
 from layoutkit.review.stage_order import only_to_capacitors
 from layoutkit.review.subject import box_around, gap_between, turned
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
+    from layoutkit.circuit.constraints import Constraints
     from layoutkit.parasitics.net_shapes import Capacitances
     from layoutkit.review.finding import Remark
     from layoutkit.review.subject import PlacedDevice, Subject
@@ -201,10 +203,28 @@ class SymmetryReview:
         driven = {str(each.properties["output"]) for each in groups if each.type == "inverter"}
         return gate not in mirrored and (gate in circuit.ports or gate in self.subject.supplies or gate in driven)
 
+    @cached_property
+    def _structure(self) -> Constraints:
+        """The structure of the circuit, and what switches exchange where nothing of it is in that."""
+        structure, exchanged = self.subject.structure, exchanged_nets(self.subject)
+        known = {net for group in structure.symmetry for pair in group.net_pairs for net in pair}
+        known.update(name for group in structure.symmetry for name in group.sides)
+        new = {name for pair in (*exchanged.pairs, *exchanged.net_pairs) for name in pair}
+        symmetry = (*structure.symmetry, exchanged) if new and not known & new else structure.symmetry
+        return replace(structure, symmetry=symmetry)
+
+    @cached_property
+    def _images_by_name(self) -> dict[str, str]:
+        pairs = [pair for group in self._structure.symmetry for pair in group.pairs]
+        return {one: other for a, b in pairs for one, other in ((a, b), (b, a))}
+
+    def _images(self, placed: PlacedDevice) -> list[PlacedDevice]:
+        return self.subject.devices(self._images_by_name[n] for n in placed.names if n in self._images_by_name)
+
     def net_pairs(self) -> Iterator[Remark]:
         """Yield the pairs of nets that differ electrically."""
         subject = self.subject
-        structure = subject.structure
+        structure = self._structure
         every = {pair for group in structure.symmetry for pair in group.net_pairs}
         wanted = sorted(pair for pair in every if self._are_images(*pair))
         if not wanted:
@@ -262,7 +282,7 @@ class SymmetryReview:
         """What devices are called by their places and those of their images, so that images are measured alike."""
         found: dict[str, str] = {}
         for placed in self.subject.placed:
-            pair = min([placed.index, *(image.index for image in self.subject.images(placed))])
+            pair = min([placed.index, *(image.index for image in self._images(placed))])
             found |= dict.fromkeys((placed.key, *placed.names), f"{pair:06d}/{int(placed.index != pair)}")
         return found
 
@@ -285,7 +305,7 @@ class SymmetryReview:
         """Return whether devices meet a net where their images meet another one, which is moved onto it."""
         fed = self.subject.feeds(other)
         for (placed, terminal), feeds in self.subject.feeds(one).items():
-            image = next(iter(self.subject.images(placed)), placed)
+            image = next(iter(self._images(placed)), placed)
             its = fed.get((image, terminal))
             points = {(p.x, p.y) for p in feeds.points}
             if its is None or points != {(p.x, p.y) for p in (moved * kdb.Point(q.x, q.y) for q in its.points)}:
@@ -294,7 +314,7 @@ class SymmetryReview:
 
     def _are_images(self, one: str, other: str) -> bool:
         """Return whether two nets join the same terminals on both sides, so that they can be equal."""
-        circuit, images = self.subject.circuit, self.subject.images_by_name
+        circuit, images = self.subject.circuit, self._images_by_name
         if not {one, other} <= self.subject.number.keys() or (one in circuit.ports) != (other in circuit.ports):
             return False
         here, there = (
@@ -309,7 +329,7 @@ class SymmetryReview:
     def _as_image(self, name: str, known: Mapping[str, str]) -> str:
         """Return the image of a device; capacitors without one are images of equal ones."""
         device = self.subject.circuit.device(name)
-        if device.type == "capacitor" and name not in self.subject.images_by_name:
+        if device.type == "capacitor" and name not in self._images_by_name:
             return f"{device.model} {sorted(device.params.items())}"
         return known.get(name, name)
 
