@@ -66,6 +66,7 @@ class Matching:
         for group in self._lone_references():
             yield from self.bare_ends(group)
         yield from self.unlike_lengths()
+        yield from self.unlike_followers()
         yield from self.covered_switches()
 
     def _is_clocked(self, group: MatchedDevices) -> bool:
@@ -251,6 +252,30 @@ class Matching:
                 why = f"the channels of current mirror {names_of(devices)} are {shown} um long"
                 share = 1 - lengths[0] / lengths[-1]
                 yield from self.subject.finding("group-unlike.length", share, why, devices=devices)
+
+    def unlike_followers(self) -> Iterator[Remark]:
+        """Yield the transistors that a pair's loads drive, of their kind and source, but with channels of other widths.
+
+        Their size is a multiple of that of the loads, so that the output rests where the loads do.
+        """
+        circuit, placed_on = self.subject.circuit, defaultdict(list)
+        for placed in self.subject.placed:
+            placed_on[placed.device.terminals.get("g")].append(placed)
+        for module in self.subject.roles.groups:
+            loads = [p for p in self.subject.devices(module.devices) if self.subject.images(p)]
+            if module.type not in {"current_mirror", "load_pair"} or len(loads) < len(module.devices):
+                continue
+            outputs = sorted({circuit.device(name).terminals["d"] for name in module.devices})
+            kind = [loads[0].device.terminals[end] for end in ("s", "b")]
+            for other in (p for net in outputs for p in placed_on[net] if p not in loads and p.device.is_mos):
+                alike = (other.device.model, other.device.l) == (loads[0].device.model, loads[0].device.l)
+                if not alike or [other.device.terminals[end] for end in ("s", "b")] != kind:
+                    continue
+                widths = sorted({round(finger.w_um, 4) for each in (*loads, other) for finger in each.fingers})
+                why = f"the channels of {other.id} and of the loads {names_of(loads)} that drive it are "
+                why += f"{', '.join(f'{width:g}' for width in widths)} um wide"
+                share = 1 - widths[0] / widths[-1]
+                yield from self.subject.finding("group-unlike.unit", share, why, devices=[*loads, other], must=False)
 
     def _surround(self, group: MatchedDevices) -> list[Remark]:
         """Return how much the surroundings of the devices differ: distances to diffusion ends, well edges."""

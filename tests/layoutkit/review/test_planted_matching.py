@@ -202,3 +202,20 @@ def test_unlike_wires_of_a_chopper(last, long, expected):
         if net in planted.ends:
             planted.comb(net, 8.0 + 2 * track, left=-5 - long * (net == "p"), right=25)
     assert {each.severity for each in planted.review().findings if {"p", "n"} == {*each.nets}} == expected
+
+
+@pytest.mark.parametrize(("width", "fingers", "expected"), [(2, 12, set()), (4, 6, {"should"})])
+def test_the_channels_of_a_second_stage_and_of_the_loads_that_drive_it(width, fingers, expected):
+    planted = pair()
+    planted.mos("M4", "pmos", -8, 40, 2, 1, "outp outp vdd vdd", 2)
+    planted.mos("M5", "pmos", 9, 40, 2, 1, "outn outp vdd vdd", 2)
+    planted.mos("M6", "pmos", 30, 40, width, 1, "z outn vdd vdd", fingers)
+    assert severities(wired(planted, vdd=55.0, z=57.0).review(), "group-unlike", "that drive it") == expected
+
+
+@both("repeated.units", "should")
+def test_units_of_a_pass_device_at_no_one_pitch(figure, expected):
+    planted = Planted()
+    for number in range(8):
+        planted.mos(f"M{number}", "nmos", 4 * number + figure * (number == 7), 0, 4, 0.5, "out in vss vss")
+    assert severities(tracks(planted, ports=("out", "in")).review(), "repeated", "units of") == expected
