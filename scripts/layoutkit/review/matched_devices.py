@@ -254,28 +254,25 @@ class Matching:
                 yield from self.subject.finding("group-unlike.length", share, why, devices=devices)
 
     def unlike_followers(self) -> Iterator[Remark]:
-        """Yield the transistors that a pair's loads drive, of their kind and source, but with channels of other widths.
-
-        Their size is a multiple of that of the loads, so that the output rests where the loads do.
-        """
-        circuit, placed_on = self.subject.circuit, defaultdict(list)
-        for placed in self.subject.placed:
-            placed_on[placed.device.terminals.get("g")].append(placed)
-        for module in self.subject.roles.groups:
-            loads = [p for p in self.subject.devices(module.devices) if self.subject.images(p)]
+        """Yield the second stages whose size is a multiple of that of the loads that drive them, not their channels."""
+        subject = self.subject
+        grouped = {name for module in subject.roles.groups for name in module.devices}
+        for module in subject.roles.groups:
+            loads = [p for p in subject.devices(module.devices) if p.device.is_mos and subject.images(p)]
             if module.type not in {"current_mirror", "load_pair"} or len(loads) < len(module.devices):
                 continue
-            outputs = sorted({circuit.device(name).terminals["d"] for name in module.devices})
-            kind = [loads[0].device.terminals[end] for end in ("s", "b")]
-            for other in (p for net in outputs for p in placed_on[net] if p not in loads and p.device.is_mos):
-                alike = (other.device.model, other.device.l) == (loads[0].device.model, loads[0].device.l)
-                if not alike or [other.device.terminals[end] for end in ("s", "b")] != kind:
+            first, outputs = loads[0], {load.device.terminals["d"] for load in loads}
+            kind = (first.device.model, first.device.l, first.device.terminals["s"], first.device.terminals["b"])
+            for other in (p for p in subject.placed if p.device.is_mos and p.id not in grouped):
+                net, share = other.device.terminals, other.area / first.area
+                alike = (other.device.model, other.device.l, net["s"], net["b"]) == kind and net["g"] in outputs
+                if not alike or subject.images(other) or abs(share - round(share)) > 1e-3:
                     continue
                 widths = sorted({round(finger.w_um, 4) for each in (*loads, other) for finger in each.fingers})
                 why = f"the channels of {other.id} and of the loads {names_of(loads)} that drive it are "
                 why += f"{', '.join(f'{width:g}' for width in widths)} um wide"
-                share = 1 - widths[0] / widths[-1]
-                yield from self.subject.finding("group-unlike.unit", share, why, devices=[*loads, other], must=False)
+                found = 1 - widths[0] / widths[-1]
+                yield from subject.finding("group-unlike.unit", found, why, devices=[*loads, other], must=False)
 
     def _surround(self, group: MatchedDevices) -> list[Remark]:
         """Return how much the surroundings of the devices differ: distances to diffusion ends, well edges."""

@@ -90,9 +90,13 @@ def pitch(subject: Subject, cells: Sequence[Cell]) -> list[Remark]:
 
 
 def scattered_units(subject: Subject) -> Iterator[Remark]:
-    """Yield the transistors of many units, each with a diffusion of its own, that lie at no one pitch."""
+    """Yield the transistors of many units, each with a diffusion of its own, that lie at no one pitch.
+
+    Those that match others may be spread among the units of these.
+    """
     row = subject.technology.to_dbu(_ONE_ROW_UM)
-    for placed in subject.placed:
+    grouped = {name for group in subject.roles.groups for name in group.devices}
+    for placed in (each for each in subject.placed if each.id not in grouped):
         units: dict[int, list[kdb.Box]] = defaultdict(list)
         for finger, box in zip(placed.fingers, placed.boxes, strict=True):
             if finger.around is not None:

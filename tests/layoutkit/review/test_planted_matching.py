@@ -204,8 +204,9 @@ def test_unlike_wires_of_a_chopper(last, long, expected):
     assert {each.severity for each in planted.review().findings if {"p", "n"} == {*each.nets}} == expected
 
 
-@pytest.mark.parametrize(("width", "fingers", "expected"), [(2, 12, set()), (4, 6, {"should"})])
+@pytest.mark.parametrize(("width", "fingers", "expected"), [(2, 12, set()), (4, 6, {"should"}), (5, 5, set())])
 def test_the_channels_of_a_second_stage_and_of_the_loads_that_drive_it(width, fingers, expected):
+    """The loads have 4 um in all; 25 um are no multiple of it."""
     planted = pair()
     planted.mos("M4", "pmos", -8, 40, 2, 1, "outp outp vdd vdd", 2)
     planted.mos("M5", "pmos", 9, 40, 2, 1, "outn outp vdd vdd", 2)
