@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 _OF_THE_SUBJECT: tuple[Callable[[Subject], Iterable[Remark]], ...] = (
     floorplan.rail_side, floorplan.rails, floorplan.ports,
     stage_order.flow_order, stage_order.output_beside_input, stage_order.far_bias, stage_order.far_loads,
+    stage_order.loads_beside, stage_order.loads_behind,
     stage_order.far_tails,
     stage_order.far_in_series,
     stage_order.bipolar_pairs, stage_order.parts_apart, stage_order.power_beside_input, stage_order.far_capacitors,
@@ -39,7 +40,8 @@ _OF_THE_SUBJECT: tuple[Callable[[Subject], Iterable[Remark]], ...] = (
     room_and_wells.floating_bodies,
     folding_and_dummies.split_channels, folding_and_dummies.dummies_between, folding_and_dummies.dummies_away,
     folding_and_dummies.turned_bars,
-    ports_and_cuts.wires, ports_and_cuts.poly_wires, supply_ways.supply_necks, supply_ways.gate_necks,
+    ports_and_cuts.wires, ports_and_cuts.poly_wires, ports_and_cuts.climbs, supply_ways.supply_necks,
+    supply_ways.gate_necks,
 )  # fmt: skip
 """The findings that need nothing but the subject: layout, circuit and limits."""
 
@@ -91,6 +93,7 @@ def _review(subject: Subject, not_compared: Sequence[Unjudged]) -> Review:
     cells = cell_numbers(arrays)
     found = (
         electrical.findings(),
+        electrical.unlike_drops(groups),
         PortsAndCuts(electrical).findings(),
         Matching(subject, groups, cells).findings(),
         Passives(subject, groups).findings(),

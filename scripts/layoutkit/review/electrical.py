@@ -22,11 +22,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from layoutkit.parasitics.net_network import NetNetwork
+    from layoutkit.review.matched_roles import MatchedDevices
 
 _NO_WIRE_OHM = 1e6  # above this, no metal joins two terminals [ohm]
 _STRONG_OHM = 1000  # transistors of less on-resistance are worth wide wires [ohm]
 _WITHIN = 2  # factor within which estimated currents are right
 _SURELY = 10  # times over a limit from which on also a current that was assumed is too large
+_EQUAL = 1.1  # factor within which currents are equal
 _NANO = 1_000_000  # flows are counted in whole nanoamperes; per milliampere
 
 
@@ -172,6 +174,26 @@ class Electrical:
             must=self.is_sure(net, volts[worst] / (self.subject.limits["supply-drop"].must or inf)),
         )
         return found or self.thin_feed(net, network)
+
+    def unlike_drops(self, groups: Sequence[MatchedDevices]) -> Iterator[Remark]:
+        """Yield the mirrors and pairs at whose sources unlike parts of a supply are lost."""
+        for group in groups:
+            nets = {placed.device.terminals.get("s", "") for placed in group.devices}
+            network = self.networks.get(net := nets.pop()) if len(nets) == 1 else None
+            if network is None or network.start != "port" or any(map(self.subject.drive, group.devices)):
+                continue
+            known = self._drops(net, network)
+            drops = {placed: known[placed] for placed in group.devices if placed in known}
+            carried = [self.subject.current(placed) or 0.0 for placed in drops]
+            if len(drops) < 2 or not (group.strict or max(carried) <= _EQUAL * min(carried)):
+                continue
+            order = sorted(drops, key=lambda placed: (drops[placed], placed.index))
+            most, least = 1000 * drops[order[-1]], 1000 * drops[order[0]]
+            why = f"of {net}, {most:.3g} mV are lost at {order[-1].id} and {least:.3g} mV at {order[0].id}, "
+            why += f"which {group.words} makes alike"
+            yield from self.subject.finding(
+                "supply-drop.unlike", most - least, why, devices=group.devices, nets=[net], cause="unlike drops"
+            )
 
     def shared_way(self, net: str) -> list[Remark]:
         """Return whether the largest driver or output stage draws through the wires of current sources on a supply."""

@@ -183,7 +183,7 @@ class Matching:
         apart = self.subject.um(max((dist(one.centre, other.centre) for one, other in pairs), default=0.0))
         bare = bool(apart and self._bare(group))
         why = f"the devices of {group.called} are not interleaved: their centres lie {apart:.3g} um apart"
-        return self.subject.finding(
+        found = self.subject.finding(
             "group-apart.centres",
             apart,
             why + ", and no dummies guard them" * bare,
@@ -191,6 +191,18 @@ class Matching:
             cause="not interleaved",
             must=bare and group.is_even and self._makes_offset(group),
         )
+        return found or self._blocks(group, pairs)
+
+    def _blocks(self, group: MatchedDevices, pairs: Sequence[tuple[PlacedDevice, PlacedDevice]]) -> list[Remark]:
+        """Return whether equal devices near to each other stand in one row as blocks: AAABBB."""
+        equal = [(a, b) for a, b in pairs if len(a.boxes) == len(b.boxes) > 1 and not a.box.overlaps(b.box)]
+        apart = 0.0
+        for one, other in equal:
+            places = [box.center() for box in one.boxes]
+            pitch = min(a.distance(b) for a, b in combinations(places, 2))
+            apart = max(apart, dist(one.centre, other.centre) / pitch)
+        why = f"the channels of {group.called} stand in blocks, whose centres lie {apart:.3g} channels apart"
+        return self.subject.finding("group-apart.blocks", apart, why, devices=group.devices, cause="not interleaved")
 
     def _widest_gap(self, group: MatchedDevices) -> float:
         """Return the widest gap that has to be crossed from device to device; dummies are bridges. [dbu]"""

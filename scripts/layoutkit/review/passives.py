@@ -15,6 +15,8 @@ from layoutkit.review.matched_devices import MOST_PARTS
 from layoutkit.review.matched_roles import MatchedDevices
 from layoutkit.review.repeated_cells import off_pitch
 from layoutkit.review.subject import box_around, centre_of, names_of, region_of, turned
+from layoutkit.review.symmetric_halves import wire_capacitances
+from layoutkit.technology.passive_sizes import capacitance
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -33,6 +35,7 @@ _END_UM = 2.0
 _LONG_STRING = 4  # bars of a string that divides a voltage or sets a gain as a rule
 _STRING = "the bars of resistor"
 _RATIO = MODULE_TYPES["resistor_ratio"].words
+_SMALL_F = 1e-13  # of capacitors whose wires may matter [F]
 _MOST_BANKS = 3  # equal capacitors on one net from which on their places are judged
 
 
@@ -68,6 +71,7 @@ class Passives:
                 yield from self.bare_ends(chain)
         yield from self.strewn()
         yield from self.idle_plates()
+        yield from self.strays()
 
     def _loads_a_ring(self, group: MatchedDevices) -> bool:
         """Return whether the capacitors of a group load the stages of a ring, beside which each of them belongs."""
@@ -296,3 +300,38 @@ class Passives:
             f"{len(idle)} capacitor {plates} with one net at both ends: {100 * share:.3g} % of the layout, no function"
         )
         return subject.finding("passives.idle", share, why, where=box_around(idle))
+
+    def strays(self) -> Iterator[Remark]:
+        """Yield the small capacitors whose wires, also those between parts in series, have capacitances like theirs."""
+        subject = self.subject
+        value = {placed: _farad(subject, placed) for placed in subject.placed}
+        small = {placed: 1e15 * each for placed, each in value.items() if 0 < each < _SMALL_F}
+        supplies = {subject.number.get(net) for net in (*subject.supplies.power, *subject.supplies.ground)}
+        ends = {placed: {number for f in placed.fingers for number in f.nets.values()} - supplies for placed in small}
+        if not small:
+            return
+        found = wire_capacitances(subject, set[int]().union(*ends.values()))
+        for placed, numbers in ends.items():
+            own = [{f.nets[end] for end in placed.device.kind.ends} for f in placed.fingers]
+            loads = {number: found.ground_fF.get(number, 0.0) for number in numbers}
+            for pair, value_fF in found.coupling_fF.items():  # noqa: N806 - the unit
+                for number in loads.keys() & pair if {*pair} not in own else ():
+                    loads[number] += value_fF
+            worst = max(loads, key=lambda number: (loads[number], -number), default=0)
+            most, name = loads.get(worst, 0.0), subject.found.nets.get(worst, "")
+            why = f"the wires of {name} have {most:.3g} fF, the capacitor {placed.id} {small[placed]:.3g} fF"
+            nets = [name] if name in subject.circuit.nets else []
+            yield from subject.finding(
+                "passives.stray", most / small[placed], why, devices=[placed], nets=nets, cause="strays"
+            )
+
+
+def _farad(subject: Subject, placed: PlacedDevice) -> float:
+    """Return the capacitance of a capacitor with two nets, its parts in parallel and in series; else 0. [F]"""
+    parts: dict[frozenset[int], float] = defaultdict(float)
+    if placed.device.type == "capacitor" and not subject.is_idle(placed):
+        for finger in placed.fingers:
+            spec = subject.technology.passive(finger.device)
+            nets = frozenset(finger.nets[end] for end in placed.device.kind.ends)
+            parts[nets] += capacitance(spec, finger.w_um, finger.l_um)
+    return 1 / sum(1 / each for each in parts.values()) if parts and min(parts.values()) > 0 else 0.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from functools import cache, partial
-from itertools import pairwise
+from itertools import combinations, pairwise
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,16 @@ from layoutkit.extract.single_cuts import WholeLayout, single_places
 from layoutkit.review.finding import Spot
 from layoutkit.review.floorplan import rails_of
 from layoutkit.review.pieces import Pieces
-from layoutkit.review.subject import HEADS_UM, box_around, gap_between, longer_side, region_of, turned, wire_length
+from layoutkit.review.subject import (
+    HEADS_UM,
+    box_around,
+    gap_between,
+    longer_side,
+    names_of,
+    region_of,
+    turned,
+    wire_length,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -31,6 +40,9 @@ if TYPE_CHECKING:
 
 
 _FEWEST_FINGERS = 8  # channels of a block whose way to the rail is judged; two cuts are enough for fewer
+_FEW = 4  # devices that a short inner net joins at most
+_NEIGHBOURS_UM = 10.0
+"""Devices no farther apart are joined within a few levels of metal. [um]"""
 _LEAST_TREE_UM = 1.0
 """Nets whose terminals are nearer to each other than this have no length to judge. [um]"""
 _PLATE_UM = 1.5  # from the plate of a capacitor to the edge of its own metal [um]
@@ -308,6 +320,29 @@ def wires(subject: Subject) -> Iterator[Remark]:
             points = _points(subject, net)
             yield from far_port(subject, net, points)
             yield from length(subject, net, points)
+
+
+def climbs(subject: Subject) -> Iterator[Remark]:
+    """Yield the inner nets that join neighbours over many levels of metal."""
+    level = {conductor.name: number for number, conductor in enumerate(subject.technology.conductors)}
+    reach = subject.technology.to_dbu(_BESIDE_UM)
+    for net in subject.nets:
+        own = list(dict.fromkeys(p for p, _ in subject.feeds(net) if not subject.is_idle(p)))
+        plain = all(placed.device.is_mos or placed.device.type in {"npn", "pnp"} for placed in own)
+        if net in subject.supplies or net in subject.circuit.ports or not plain or not 1 < len(own) <= _FEW:
+            continue
+        gap = max(gap_between(one.box, other.box) for one, other in combinations(own, 2))
+        ends = [level.get(place.conductor, 0) for feed in subject.feeds(net).values() for place in feed.points]
+        drawn = max(map(level.__getitem__, subject.metal(net)), default=0) if subject.um(gap) <= _NEIGHBOURS_UM else 0
+        highest = subject.technology.conductors[drawn].name
+        mesh = region_of(p.box.enlarged(reach) for p in own if len(p.islands) > 1)  # over rows: high for its current
+        if (subject.shapes(net, highest) - mesh).is_empty():
+            continue
+        why = f"{net} climbs to {highest} between {names_of(own)}, which lie {subject.um(gap):.3g} um apart"
+        where = subject.shapes(net, highest).bbox()
+        yield from subject.finding(
+            "wire-length.climb", drawn - max(ends, default=0), why, where=where, devices=own, nets=[net], cause="climbs"
+        )
 
 
 def poly_wires(subject: Subject) -> Iterator[Remark]:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 import klayout.db as kdb
 
+from layoutkit.circuit.recognise import MODULE_TYPES
 from layoutkit.review.finding import Unjudged
 from layoutkit.review.matched_devices import widest_gap
-from layoutkit.review.subject import box_around, centre_of, gap_between, longer_side, names_of, region_of
+from layoutkit.review.subject import box_around, centre_of, gap_between, longer_side, names_of, region_of, turned
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 _HOT = 10  # times the current of a pair from which on an output device beside it heats it
 _HOT_A = 2e-4  # less heats nothing [A]
+_WAY = {"nmos": ("d", "s"), "pmos": ("d", "s"), "npn": ("c", "e"), "pnp": ("c", "e")}  # ends of a transistor in line
 _FEW, _SOME = 4, 6  # most devices in series on one net, and most on a net that can lie near to each other
 _WITHIN_REACH_UM = 20.0  # devices within it are not far apart, however small the layout [um]
 _SIDE_BY_SIDE = 0.1  # stages nearer to each other than this share of the whole way lie side by side
@@ -86,6 +88,67 @@ def far_loads(subject: Subject) -> Iterator[Remark]:
         yield from subject.finding(
             "flow-order.load", subject.um(gap), why, devices=[*pair, *nearest], cause="far loads"
         )
+
+
+def loads_beside(subject: Subject) -> Iterator[Remark]:
+    """Yield the differential pairs with their loads on the same rows, to one side, not above or below them."""
+    own = {*subject.supplies.power, *subject.supplies.ground}
+    for group in subject.roles.groups:
+        pair = subject.devices(group.devices) if group.type == "differential_pair" else []
+        outputs = {placed.device.terminals[_WAY[placed.device.type][0]] for placed in pair}
+        loads = [p for p in subject.placed if p.device.type not in {"capacitor", *(q.device.type for q in pair)}]
+        loads = [p for p in loads if len(p.ends & outputs) == 1 and p.ends - outputs <= own and not subject.is_idle(p)]
+        one, other = box_around(p.box for p in pair), box_around(p.box for p in loads)
+        loaded = {net for p in loads for net in p.ends}
+        if not loads or not outputs <= loaded or max(one.bottom, other.bottom) > min(one.top, other.top):
+            continue
+        gap = subject.um(max(0, one.left - other.right, other.left - one.right))
+        why = f"{names_of(loads)}, the loads of {names_of(pair)}, lie {gap:.3g} um beside them on the same rows"
+        yield from subject.finding("flow-order.beside", gap, why, devices=[*pair, *loads], cause="loads beside")
+
+
+def loads_behind(subject: Subject) -> Iterator[Remark]:
+    """Yield the loads of pairs and of bipolar transistors that lie behind the tail, seen from the transistors between.
+
+    Loads are resistors, and transistors of modules that must match.
+    """
+    own = {*subject.supplies.power, *subject.supplies.ground}
+    matched = {name for each in subject.roles.groups if MODULE_TYPES[each.type].matched for name in each.devices}
+    paired = {name for each in subject.roles.groups if each.type == "differential_pair" for name in each.devices}
+    below: dict[tuple[str, str], list[PlacedDevice]] = defaultdict(list)
+    working = [p for p in subject.placed if p.device.type in _WAY and not subject.is_idle(p)]
+    for placed in working:
+        below[placed.device.type, placed.device.terminals[_WAY[placed.device.type][0]]].append(placed)
+    for placed in working:
+        kind, net = placed.device.type, placed.device.terminals
+        start, end = _WAY[kind]
+        loads = [p for p in subject.placed if p.device.type not in {kind, "capacitor"} and net[start] in p.ends]
+        loads = [p for p in loads if len(p.ends) > 1 and p.ends - {net[start]} <= own and not subject.is_idle(p)]
+        loads = [p for p in loads if p.device.type == "resistor" or p.id in matched]
+        line, after = [placed], below[kind, net[end]]
+        while loads and after and net[start] not in own and after[0] not in line:
+            line.append(after[0])
+            after = below[kind, after[0].device.terminals[end]]
+        if len(line) < 2 or (placed.device.is_mos and paired.isdisjoint(each.id for each in line)):
+            continue
+        for load in loads:
+            gap = subject.um(_behind(placed.box, line[-1].box, load.box))
+            why = f"{load.id}, the load of {placed.id}, lies {gap:.3g} um behind {line[-1].id}, which feeds it"
+            every = [placed, line[-1], load]
+            yield from subject.finding("flow-order.behind", gap, why, devices=every, cause="loads behind")
+
+
+def _behind(start: kdb.Box, tail: kdb.Box, load: kdb.Box) -> float:
+    """Return how far a load lies behind a tail, along the wider gap between tail and start; 0 if it does not. [dbu]"""
+    found: list[tuple[int, int]] = []
+    for upright in (False, True):
+        one, middle, last = (turned(box, upright=upright) for box in (start, tail, load))
+        found += [
+            (middle.left - one.right, last.left - middle.right),
+            (one.left - middle.right, middle.left - last.right),
+        ]
+    gap, behind = max(found)
+    return float(max(0, behind)) if gap >= 0 else 0.0
 
 
 def far_tails(subject: Subject) -> Iterator[Remark]:

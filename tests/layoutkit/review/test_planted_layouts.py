@@ -679,14 +679,14 @@ def test_meshes_over_rows_are_no_length():
     for net, y in (("gM1", 10.0), ("gM2", 11.0), ("sM1", -3.0), ("sM2", -4.0), ("vss", -6.0)):
         planted.comb(net, y)
     planted.comb("m", 8.0, port=False)
-    wire = {each.why for each in planted.review().findings if each.id == "wire-length" and "m" in each.nets}
+    wire = severities(planted.review(), "wire-length", "m has ")
     for left in (-0.6, 4.9, 10.7):
         planted.box("Metal5", left, 0, left + WIRE, 22, "m")
         planted.box("Metal4", left, 8, left + WIRE, 8.3, "m")
         planted.square("Via4", left + WIRE / 2, 8.15, 0.2)
         planted.square("Via3", left + WIRE / 2, 8.1, 0.2)
         planted.box("Metal3", -0.6, 8 - WIRE / 2, 11, 8.3, "m")
-    more = {each.why for each in planted.review().findings if each.id == "wire-length" and "m" in each.nets}
+    more = severities(planted.review(), "wire-length", "m has ")
     assert wire == more == set()
 
 
