@@ -57,7 +57,11 @@ class Coupling:
 
     def findings(self) -> Iterator[Remark]:
         """Yield all findings."""
+        plates = [d for d in self.subject.circuit.devices if d.type == "capacitor"]
+        joined = {frozenset(device.terminals[end] for end in device.kind.ends) for device in plates}
         for quiet, loud in product(self.subject.nets, repeat=2):
+            if {quiet, loud} in joined:
+                continue  # a capacitor couples them on purpose
             swings = quiet in self.still and loud in self.loud - self._outputs
             if (swings or (quiet in self.quiet and loud in self.loud)) and self.subject.net_images.get(quiet) != loud:
                 yield from self.coupling(quiet, loud, must=not swings)
@@ -149,14 +153,16 @@ class Coupling:
 
     def across_switches(self) -> Iterator[Remark]:
         """Yield the switches of signals whose both ends run side by side: what is off still couples."""
-        subject, seen = self.subject, set[frozenset[str]]()
+        subject, seen, reach = self.subject, set[frozenset[str]](), self.subject.technology.to_dbu(_OWN_UM)
         supplies = {*subject.supplies.power, *subject.supplies.ground}
         for placed in subject.placed:
             ends = frozenset(placed.ends)
             if placed.id in subject.both_ways and len(ends) > 1 and not ends & supplies and ends not in seen:
                 seen.add(ends)
                 one, other = sorted(ends)
-                length, place, *_ = self._along(one, other, kdb.Region(), lowest=1)
+                parts = (box for each in subject.placed if each.ends == placed.ends for box in each.boxes)
+                own = region_of(box.enlarged(reach, reach) for box in parts)
+                length, place, *_ = self._along(one, other, own, lowest=1)
                 words = (
                     f"{one} and {other}, the ends of switch {placed.id}, run {subject.um(length):.3g} um side by side"
                 )

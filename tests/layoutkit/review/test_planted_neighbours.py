@@ -400,6 +400,24 @@ def test_the_ends_of_a_switch_side_by_side(figure, expected):
     assert severities(planted.review(), "coupling", "side by side") == expected
 
 
+@pytest.mark.parametrize(("width", "expected"), [(60, set()), (30, {"should"})])
+def test_the_ends_of_a_switch_are_side_by_side_within_its_channel(width, expected):
+    """A strap along the channel on each end, of 56 um: within the channel it cannot be elsewhere."""
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, width, 0.5, "b clk a vss")
+    planted.mos("M2", "pmos", 20, 0, 2, 0.5, "b clkb a vdd")
+    for net, track in (("clk", 82), ("clkb", 84), ("vss", -14), ("vdd", 86), ("a", 66), ("b", -6)):
+        planted.comb(net, track)
+    for net, x, low, high in (("a", 0.0, 2, 66), ("b", 0.45, -6, 58)):
+        planted.box("Metal5", x, low, x + 0.3, high, net)
+        track = 66 if net == "a" else -6
+        planted.square("Via4", x + 0.15, track, 0.26)
+        planted.square("Metal4", x + 0.15, track, 0.5, net)
+        planted.square("Via3", x + 0.15, track, 0.26)
+        planted.box("Metal3", x - 0.2, track - WIRE / 2, planted.ends[net][0][0] + 1, track + WIRE / 2, net)
+    assert severities(planted.review(), "coupling", "side by side") == expected
+
+
 @pytest.mark.parametrize("diode", ["ref", "out2"])
 def test_the_gates_of_a_mirror_are_no_switches(monkeypatch, diode):
     """Below the pair is a source like one that is always on; a diode makes the gate that of a mirror."""

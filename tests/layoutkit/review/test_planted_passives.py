@@ -386,6 +386,29 @@ def test_a_quiet_net_beside_the_output(figure, expected, quiet, y):
     assert severities(planted.review(), "coupling", f"{quiet} runs") == expected
 
 
+@pytest.mark.parametrize("joined", [True, False])
+def test_a_capacitor_couples_its_ends_on_purpose(joined):
+    """Its top plate is on the output, its bottom plate on a net that runs along it, or on the input."""
+    planted = amplifier()
+    bottom = "outn" if joined else "inp"
+    for net, track, x, at in (("outn", 30.0, 62.0, 40.0), ("out", 18.5, 58.0, 42.0), ("inp", 16.0, 66.0, 30.0)):
+        planted.box("Metal3", planted.ends[net][0][0], track - WIRE / 2, x, track + WIRE / 2, net)
+        planted.via3(net, x - 0.2, track)
+        planted.box("Metal4", x - 0.34, min(track, at), x - 0.06, max(track, at) + 0.2, net)
+    space = 1.5 * GF.conductor("Metal4").space * 1e-3
+    planted.box("Metal4", 61.8, 40.0, 120.0, 40.0 + WIRE, "outn")
+    planted.box("Metal4", 57.8, 40 + WIRE + space, 120, 42 + WIRE, "out")
+    planted.plate("C9", 130, 35, 5, f"out {bottom}")
+    planted.box("Metal4", 119, 40, 131, 40 + WIRE, "outn") if joined else planted.box(
+        "Metal4", 65.7, 30, 131, 35, "inp"
+    )
+    planted.square("Via4", 119, 42, 0.26)
+    planted.box("Metal5", 118, 41, 134, 42.5, "out")
+    planted.box("Metal5", 131, 36, 134, 42.5, "out")
+    found = severities(planted.review(limits={"coupling.share": {"must": None}}), "coupling", "outn runs")
+    assert found == (set() if joined else {"must"})
+
+
 @pytest.mark.parametrize("plates", [1, 2])
 @both("coupling", "must", "should")
 def test_a_net_that_keeps_a_charge_beside_a_logic_net(figure, expected, plates):
