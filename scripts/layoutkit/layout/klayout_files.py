@@ -47,6 +47,7 @@ _MODULES = (
     "layout/bounds.py",
     "layout/cells.py",
     "layout/klayout_files.py",
+    "rectangle.py",
     "pcells/*.py",
     "draw/*.py",
     "technology/*.py",
