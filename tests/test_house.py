@@ -27,7 +27,7 @@ ROOMS = {
     "layoutkit/explore": (2019, 11),
     "layoutkit/extract": (3775, 17),
     "layoutkit/flow": (9643, 39),
-    "layoutkit/layout": (1758, 11),
+    "layoutkit/layout": (1759, 11),
     "layoutkit/lvs": (1971, 8),
     "layoutkit/parasitics": (1899, 9),
     "layoutkit/pcells": (668, 6),
