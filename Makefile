@@ -25,8 +25,9 @@ LVS_SCRIPTS := $(wildcard skills/lvs-check/scripts/*.py)
 COMPILE := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m compileall -q loader scripts
 
 # Each line of dots ends with the percentage that is done; the last lines list what was skipped and why.
-# Three workers for two cores, because some tests wait for a process or a clock. Neighbouring tests run in one worker, so
-# that they share what they prepare. Compiled test modules are kept even where PYTHONDONTWRITEBYTECODE is set: compiling
+# Three workers for two cores, because some tests wait for a process or a clock; those of `make test` and `make
+# test-quick` hardly do, and a third worker costs its start. Neighbouring tests run in one worker, so that they share
+# what they prepare. Compiled test modules are kept even where PYTHONDONTWRITEBYTECODE is set: compiling
 # them costs each worker more than everything else before its first test.
 PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 3 --dist worksteal -rs
 
@@ -59,8 +60,8 @@ demo: $(VENV)/.installed ## Turn a 5T OTA netlist into a DRC- and LVS-clean sky1
 	  --netlist-path skills/netlist-to-gds/assets/ota_5t.spice \
 	  --technology sky130A --workspace $(DEMO) > $(DEMO)/envelope.json
 
-test: $(VENV)/.installed-dev ## Run the tests (about 6 minutes on two cores): all but those of copies, packages and other programs
-	@$(PYTEST) --inner
+test: $(VENV)/.installed-dev ## Run the tests (about 5 minutes on two cores): all but those of copies, packages and other programs
+	@$(PYTEST) -n 2 --inner
 
 test-quick: $(VENV)/.installed-dev ## Run the quick tests (1 to 2 minutes): no servers, no foreign programs, few whole layouts
 	@$(PYTEST) -n 2 --quick
