@@ -58,12 +58,13 @@ class Coupling:
     def findings(self) -> Iterator[Remark]:
         """Yield all findings."""
         plates = [d for d in self.subject.circuit.devices if d.type == "capacitor"]
+        # The two nets of a capacitor are coupled on purpose.
         joined = {frozenset(device.terminals[end] for end in device.kind.ends) for device in plates}
         for quiet, loud in product(self.subject.nets, repeat=2):
-            if {quiet, loud} in joined:
-                continue  # a capacitor couples them on purpose
             swings = quiet in self.still and loud in self.loud - self._outputs
-            if (swings or (quiet in self.quiet and loud in self.loud)) and self.subject.net_images.get(quiet) != loud:
+            if not (swings or (quiet in self.quiet and loud in self.loud)):
+                continue
+            if self.subject.net_images.get(quiet) != loud and {quiet, loud} not in joined:
                 yield from self.coupling(quiet, loud, must=not swings)
         for placed in self.subject.placed:
             yield from self.over_passive(placed)

@@ -197,7 +197,7 @@ def rails(subject: Subject) -> Iterator[Remark]:
     low = min(rails[0].bottom for rails in found.values())
     high = max(rail.top for rails in found.values() for rail in rails)
     sides = [side for rails in found.values() for rail in rails for side in (rail.left, rail.right)]
-    left, right = min(sides), max(sides)  # what lies wholly beside the rails is not outside of them
+    left, right = min(sides), max(sides)  # nets left or right of all rails are ignored
     for net in subject.nets if _frame(found, turned(subject.core, upright=upright)) else ():
         boxes = [turned(region.bbox(), upright=upright) for region in subject.metal(net).values()]
         boxes = boxes if any(box.left <= right and left <= box.right for box in boxes) else []

@@ -53,12 +53,15 @@ def dummies_between(subject: Subject) -> list[Remark]:
 
 def dummies_away(subject: Subject) -> Iterator[Remark]:
     """Yield the dummies of the user that lie away from the transistors whose nets, type and length they have."""
+    supplies = {*subject.supplies.power, *subject.supplies.ground}
     for placed in subject.placed:
-        if not placed.device.is_mos or len(placed.ends) > 1 or placed.ends & {*subject.supplies.power}:
+        if not placed.device.is_mos or len(placed.ends) > 1 or placed.ends & supplies:
             continue
-        kind, nets = (placed.device.model, placed.device.l), placed.ends - {*subject.supplies.ground}
+        kind, gate = (placed.device.model, placed.device.l), placed.device.terminals["g"]
         alike = [o for o in subject.placed if o.device.is_mos and (o.device.model, o.device.l) == kind]
-        alike = [other for other in alike if nets & other.ends and not subject.is_idle(other)]
+        alike = [other for other in alike if placed.ends & other.ends and not subject.is_idle(other)]
+        if gate not in placed.ends | supplies:  # a capacitor, unless its gate is that of a transistor beside it
+            alike = [other for other in alike if other.device.terminals["g"] == gate]
         gap = min((gap_between(one, its) for one in placed.boxes for o in alike for its in o.boxes), default=0.0)
         why = f"{placed.id}, on a net of {names_of(alike)} and never on, lies {subject.um(gap):.3g} um from there"
         yield from subject.finding("rings.away", subject.um(gap), why, devices=[placed], cause="dummies away")

@@ -122,6 +122,16 @@ def test_a_dummy_away_from_its_transistor(figure, expected):
     assert severities(tracks(planted, ports=("out", "in", "z", "z2")).review(), "rings", "never on") == expected
 
 
+@pytest.mark.parametrize(("gate", "expected"), [("in", {"should"}), ("z", set())])
+def test_a_transistor_between_two_signals_is_a_capacitor(gate, expected):
+    """With the gate of the transistor whose drain it is on, it is a dummy."""
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, 4, 1, "out in vss vss")
+    planted.mos("MD", "nmos", 15, 0, 4, 1, f"out {gate} out vss")
+    planted.mos("MX", "nmos", 30, 0, 4, 1, "z z2 vss vss")
+    assert severities(tracks(planted, ports=("out", "in", "z", "z2")).review(), "rings", "never on") == expected
+
+
 @pytest.mark.parametrize(("gate", "expected"), [("vss", {"should"}), ("out", set())])
 def test_a_transistor_as_a_capacitor_is_no_dummy(gate, expected):
     planted = Planted()
