@@ -44,7 +44,7 @@ MOST_IN_ORDER = 2 * MOST_IN_ROW
 _STAGES = "equal stages that drive each other"
 _DRAWN_OTHERWISE = frozenset({"inverter", "ring_stage"})
 MOST_NAMED = 40
-"""Most devices or pairs that a sentence names; of others the number is told."""
+"""The maximum number of devices or pairs listed in a message; the rest are counted."""
 
 
 def suggest_constraints(circuit: Circuit) -> Constraints:

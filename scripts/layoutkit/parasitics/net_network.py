@@ -178,7 +178,7 @@ class Parasitics:
 
     @property
     def total_fF(self) -> float:  # noqa: N802 - the unit
-        """Capacitance of all nets; what lies between two nets counts once. [fF]"""
+        """Total capacitance of all nets, with each coupling capacitance counted once. [fF]"""
         coupling = sum(sum(net.coupling_fF.values()) for net in self.nets) / 2
         return coupling + sum(net.ground_fF for net in self.nets if net.net != self.substrate)
 
