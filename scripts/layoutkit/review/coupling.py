@@ -325,6 +325,11 @@ class Coupling:
         )
 
     @cached_property
+    def moved(self) -> set[str]:
+        """The nets that move on their own: loud ones, inputs, and what drives an input from outside."""
+        return self.loud | {*self.subject.roles.inputs} | (self._inputs - self._biases)
+
+    @cached_property
     def _outputs(self) -> set[str]:
         """The outputs that no gate drives from rail to rail."""
         subject = self.subject

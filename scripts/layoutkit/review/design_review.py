@@ -19,6 +19,7 @@ from layoutkit.review.ports_and_cuts import PortsAndCuts
 from layoutkit.review.repeated_cells import arrays_of, cell_numbers, loads, matrix, repeated, scattered_units
 from layoutkit.review.subject import Subject
 from layoutkit.review.symmetric_halves import SymmetryReview
+from layoutkit.review.wire_runs import WireRuns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -90,7 +91,7 @@ def review_layout(
 
 def _review(subject: Subject, not_compared: Sequence[Unjudged]) -> Review:
     electrical, arrays, groups = Electrical(subject), arrays_of(subject), matched_groups(subject)
-    cells = cell_numbers(arrays)
+    cells, coupling = cell_numbers(arrays), Coupling(subject, groups)
     found = (
         electrical.findings(),
         electrical.unlike_drops(groups),
@@ -106,7 +107,8 @@ def _review(subject: Subject, not_compared: Sequence[Unjudged]) -> Review:
         room_and_wells.long_rows(subject, groups),
         room_and_wells.unguarded(subject, groups),
         DeadMetal(subject, groups).findings(),
-        Coupling(subject, groups).findings(),
+        coupling.findings(),
+        WireRuns(subject, groups, coupling).findings(),
     )
     findings = by_cause(chain.from_iterable(found), subject.technology.dbu_um)
     findings.sort(key=lambda f: (SEVERITIES.index(f.severity), f.id, f.box.left, f.box.bottom, f.measured, f.nets))

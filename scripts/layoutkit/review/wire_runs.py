@@ -1,0 +1,255 @@
+"""Findings on wires that run along wires of other nets, or over transistors that are not on them.
+
+Unlike the findings on coupling, which ask what disturbs an input or another quiet net, these name the longest such ways
+of a layout: an engineer looks at those first.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+import klayout.db as kdb
+
+from layoutkit.review.finding import Spot
+from layoutkit.review.subject import HEADS_UM, box_around, longer_side, names_of, region_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from layoutkit.review.coupling import Coupling
+    from layoutkit.review.finding import Remark
+    from layoutkit.review.matched_roles import MatchedDevices
+    from layoutkit.review.subject import PlacedDevice, Subject
+
+_BESIDE = 2  # wires nearer than this many minimum spaces run side by side
+_LEVELS = 2  # wires so many levels above each other, with no metal between, run over each other
+_ALONG = 3  # times the width of what is covered from which on wires over each other do not just cross
+_OWN_UM = (1.0, 2.5)  # so near to transistors on both nets, their terminals lie over each other and side by side [um]
+_WORTH = 0.06  # share of the layout's longer side that a way must have, too [1]
+_MOST = 5  # ways that are named, the longest first
+
+
+class Run(NamedTuple):
+    """Where a wire runs along another one or over transistors: length and box [dbu], nets, these, and in words."""
+
+    length: int
+    box: kdb.Box
+    nets: tuple[str, ...]
+    devices: tuple[PlacedDevice, ...]
+    why: str
+
+
+class WireRuns:
+    """The findings on wires along other wires and over foreign transistors of one layout.
+
+    Args:
+        subject: The layout.
+        groups: Its matched groups.
+        coupling: Which nets are quiet, and which are loud.
+    """
+
+    def __init__(self, subject: Subject, groups: Sequence[MatchedDevices], coupling: Coupling) -> None:
+        self.subject, self.groups, self.coupling = subject, groups, coupling
+        self.nets = [net for net in subject.nets if net not in subject.supplies]
+        self.least = int(_WORTH * longer_side(subject.box))
+
+    def findings(self) -> Iterator[Remark]:
+        """Yield the longest ways along other wires as one finding, and those over foreign transistors as another."""
+        yield from self.along()
+        yield from self.over()
+
+    def along(self) -> list[Remark]:
+        """Return the longest ways of signals over, under or beside others, away from the devices on both."""
+        found = []
+        for (one, other), pieces in self._pieces.items():
+            if sum(map(longer_side, (*pieces[0], *pieces[1]))) >= self.least and not self._may_run(one, other):
+                alike = self.subject.net_images.get(one) == other  # run side by side, but not over each other
+                boxes = [
+                    piece.bbox()
+                    for beside in ((False,) if alike else (False, True))
+                    for piece in (_thick(pieces[beside]) - (self._near(one, beside) & self._near(other, beside))).each()
+                ]
+                found.append(self._way(boxes, (one, other), self._plates(boxes, {one, other})))
+        return self._longest("coupling.run", found)
+
+    def over(self) -> list[Remark]:
+        """Return the longest ways of signals over transistors that are on none of their nets, with their group."""
+        found = []
+        for net in self.nets:
+            crossed: dict[int, PlacedDevice] = {}
+            boxes: list[kdb.Box] = []
+            for _, box in self._rectangles[net]:
+                for shape in self._diffusions.each_overlapping(box):
+                    own = self._owners.get(shape.prop_id, [])
+                    if own and not any(net in nets for _, nets in own):
+                        crossed |= {placed.index: placed for placed, _ in own}
+                        boxes.append(box & shape.box)
+            found.append(self._way(boxes, (net,), tuple(crossed[index] for index in sorted(crossed))))
+        return self._longest("coupling.over", found)
+
+    def _way(self, boxes: Sequence[kdb.Box], nets: tuple[str, ...], devices: tuple[PlacedDevice, ...]) -> Run:
+        length, names = sum(map(longer_side, boxes)), names_of(devices)
+        why = f"{nets[0]} runs {self.subject.um(length):.3g} um over "
+        if len(nets) > 1:
+            why += (
+                f"or under {nets[1]}, or within {_BESIDE} minimum spaces of it"
+                + f", at the plates of {names}" * bool(names)
+            )
+        else:
+            why += f"transistors without a terminal on it: {names}"
+        return Run(length, box_around(boxes), nets, devices, why)
+
+    def _plates(self, boxes: Sequence[kdb.Box], nets: set[str]) -> tuple[PlacedDevice, ...]:
+        """Return the capacitors on some nets on whose plates most of some boxes lie."""
+        plates = (
+            p for p in self.subject.placed if p.device.type == "capacitor" and nets & {*p.device.terminals.values()}
+        )
+        whole = sum(map(longer_side, boxes))
+        return tuple(
+            placed
+            for placed in plates
+            if 2 * sum(longer_side(box) for box in boxes if placed.box.contains(box.center())) > whole
+        )
+
+    def _longest(self, limit: str, ways: Iterable[Run]) -> list[Remark]:
+        """Return the longest ways beyond a limit as one finding."""
+        subject, rule = self.subject, self.subject.limits[limit]
+        long = (way for way in ways if way.length >= self.least and rule.beyond(subject.um(way.length)))
+        kept = sorted(long, key=lambda way: (-way.length, [subject.number[net] for net in way.nets]))[:_MOST]
+        if not kept:
+            return []
+        spots = []
+        for way in kept[1:]:
+            over = f" over {names_of(way.devices[:3])}" if way.devices else ""
+            spots.append(Spot(way.box, way.why, f"{', '.join(way.nets)}{over} ({subject.um(way.length):.3g} um)"))
+        nets, devices = {net for way in kept for net in way.nets}, [p for way in kept for p in way.devices]
+        return subject.finding(
+            limit, subject.um(kept[0].length), kept[0].why, where=kept[0].box, nets=nets,
+            devices=list(dict.fromkeys(devices)), cause=limit, places=spots,
+        )  # fmt: skip
+
+    @cached_property
+    def _rectangles(self) -> dict[str, list[tuple[int, kdb.Box]]]:
+        """The metal of each signal in rectangles, with their levels."""
+        names = {conductor.name: level for level, conductor in enumerate(self.subject.technology.conductors)}
+        return {
+            net: [
+                (names[name], piece.bbox())
+                for name, region in self.subject.metal(net).items()
+                for piece in region.decompose_trapezoids_to_region().each()
+            ]
+            for net in self.nets
+        }
+
+    @cached_property
+    def _diffusions(self) -> kdb.Shapes:
+        """The boxes of the diffusions, each with its number."""
+        found = kdb.Shapes()
+        for number, piece in enumerate(self.subject.role("active").each()):
+            found.insert(kdb.BoxWithProperties(piece.bbox(), number))
+        return found
+
+    @cached_property
+    def _pieces(self) -> dict[tuple[str, str], tuple[list[kdb.Box], list[kdb.Box]]]:
+        """Where two nets run along each other: what one covers of the other, and what is between them. [dbu]"""
+        conductors = self.subject.technology.conductors
+        found: dict[tuple[int, int], tuple[list[kdb.Box], list[kdb.Box]]] = defaultdict(lambda: ([], []))
+        levels = [kdb.Shapes() for _ in conductors]
+        for number, net in enumerate(self.nets):
+            for level, box in self._rectangles[net]:
+                levels[level].insert(kdb.BoxWithProperties(box, number))
+        for number, net in enumerate(self.nets):
+            for level, box in self._rectangles[net]:
+                reach = _BESIDE * conductors[level].space
+                for shape in levels[level].each_touching(box.enlarged(reach)):
+                    if shape.prop_id > number and not (between := _between(box, shape.box, reach)).empty():
+                        found[number, shape.prop_id][True].append(between)
+                for other, both in self._above(levels, level, box):
+                    if other != number:
+                        found[min(number, other), max(number, other)][False].append(both)
+        return {(self.nets[one], self.nets[other]): pieces for (one, other), pieces in sorted(found.items())}
+
+    def _above(self, levels: Sequence[kdb.Shapes], level: int, box: kdb.Box) -> Iterator[tuple[int, kdb.Box]]:
+        """Yield what wires over a rectangle cover of it along their way, with no metal between, and their numbers."""
+        conductors = self.subject.technology.conductors
+        for above in range(level + 1, min(level + 1 + _LEVELS, len(levels))):
+            between = [self.subject.layer(each.layer) for each in conductors[level + 1 : above]]
+            for shape in levels[above].each_overlapping(box):
+                both = box & shape.box
+                if longer_side(both) < _ALONG * min(both.width(), both.height()):
+                    continue  # they cross
+                if all((kdb.Region(both) & layer).is_empty() for layer in between):
+                    yield shape.prop_id, both
+
+    def _near(self, net: str, beside: bool) -> kdb.Region:
+        """Return the places of the devices on a net, with their straps."""
+        subject = self.subject
+        own, heads = subject.technology.to_dbu(_OWN_UM[beside]), subject.technology.to_dbu(HEADS_UM)
+        return region_of(
+            placed.box.enlarged(own if placed.device.is_mos else heads)
+            for placed in subject.placed
+            if net in placed.device.terminals.values()
+        ).merged()
+
+    def _may_run(self, one: str, other: str) -> bool:
+        """Return whether two nets may run side by side, or are judged elsewhere."""
+        coupling, circuit = self.coupling, self.subject.circuit
+        judged = {one, other} & coupling.quiet and {one, other} & coupling.loud
+        still = not {one, other} & self._moving
+        ends = ({device.terminals[end] for end in device.kind.ends} for device in circuit.devices)
+        return bool(judged) or still or {one, other} in ends
+
+    @cached_property
+    def _moving(self) -> set[str]:
+        """The nets whose voltage follows an input or a loud net; a bias stands still."""
+        subject = self.subject
+        own = {*subject.supplies.power, *subject.supplies.ground}
+        found = self.coupling.moved - own
+        front = [*found]
+        drives: tuple[dict[str, tuple[str, ...]], ...] = ({"b": ("c", "e")}, {"g": ("d",), "b": ()})
+        while front:
+            net = front.pop()
+            for end in subject.circuit.nets[net]:
+                device = subject.circuit.device(end.device)
+                passes = not device.is_mos or device.id in subject.both_ways
+                led = drives[device.is_mos].get(end.terminal, device.kind.ends if passes else ())
+                led = ("s",) if led == ("d",) and device.terminals["d"] in own else led  # a follower
+                new = {device.terminals[each] for each in led if each in device.terminals} - found - own
+                found |= new
+                front += new
+        return found
+
+    @cached_property
+    def _owners(self) -> dict[int, list[tuple[PlacedDevice, set[str]]]]:
+        """The transistors on each diffusion, by its number, and the nets of these and of their groups."""
+        related: dict[int, set[str]] = defaultdict(set)
+        for group in self.groups:
+            nets = {net for each in group.relatives for net in each.device.terminals.values()}
+            for placed in group.devices:
+                related[placed.index] |= nets
+        found: dict[int, list[tuple[PlacedDevice, set[str]]]] = defaultdict(list)
+        for placed in self.subject.placed:
+            if placed.device.is_mos and not self.subject.is_idle(placed):
+                nets = {*placed.device.terminals.values(), *related[placed.index]}
+                at = (kdb.Box(box.center(), box.center()) for box in placed.boxes)
+                for number in {shape.prop_id for place in at for shape in self._diffusions.each_touching(place)}:
+                    found[number].append((placed, nets))
+        return found
+
+
+def _thick(boxes: Iterable[kdb.Box]) -> kdb.Region:
+    """Return boxes as a region, those without a width or height as lines of two units."""
+    return region_of(box.enlarged(not box.width(), not box.height()) for box in boxes)
+
+
+def _between(one: kdb.Box, other: kdb.Box, reach: int) -> kdb.Box:
+    """Return what lies between two boxes nearer than ``reach``, if it is longer than wide; else nothing."""
+    x = (max(one.left, other.left), min(one.right, other.right))
+    y = (max(one.bottom, other.bottom), min(one.top, other.top))
+    for along, across in ((x, y), (y, x)):
+        gap = across[0] - across[1]
+        if 0 <= gap < reach and along[1] - along[0] > gap:
+            return kdb.Box(min(x), min(y), max(x), max(y))
+    return kdb.Box()

@@ -1,0 +1,81 @@
+"""Findings on wires along other wires, over foreign transistors, and unlike those of their counterparts."""
+
+import pytest
+from planted_layout import WIRE, Planted, both, limit, severities
+
+
+def stages(second="z in2 vss vss", **tracks):
+    """Return two amplifiers side by side, with nets y and z, whose wires reach farther to the right than they must."""
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, 4, 0.5, "y in vss vss")
+    planted.mos("M2", "pmos", 4, 0, 4, 0.5, "y bp vdd vdd")
+    planted.mos("M3", "nmos", 12, 0, 3, 0.5, second)
+    planted.mos("M4", "pmos", 16, 0, 4, 0.5, f"{second.split()[0]} bp2 vdd vdd")
+    for number, net in enumerate(planted.ends):
+        planted.comb(
+            net, {"y": 20.0, "z": 24.0, "vss": -4.0, "vdd": 30.0}.get(net, 8.0 + number), **tracks.get(net, {})
+        )
+    return planted
+
+
+def beside(planted, net, track, figure, x=24.0, y=20.0):
+    """Lead a net from its track to a place beside the track at ``y``, and along it."""
+    low = y + WIRE / 2 + 0.3
+    planted.box("Metal3", planted.ends[net][0][0], track - WIRE / 2, x + WIRE, track + WIRE / 2, net)
+    planted.box("Metal3", x, low, x + WIRE, track, net)
+    planted.box("Metal3", x, low, x + figure, low + WIRE, net)
+
+
+@both("coupling.run", "should")
+def test_a_signal_along_another_one(figure, expected):
+    planted = stages(y={"right": 34.0})
+    beside(planted, "z", 24.0, figure)
+    assert severities(planted.review(), "coupling", "y, z (") == expected
+
+
+@pytest.mark.parametrize(("net", "expected"), [("bias", set()), ("in2", {"should"})])
+def test_what_stands_still_may_run_along_what_does(net, expected):
+    """The gate of the second stage beside that of the loads; a mirror holds both, or an input drives the one."""
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, 4, 1, f"{net} {net} vss vss" if net == "bias" else f"u {net} vss vss")
+    planted.mos("M2", "nmos", 4, 0, 4, 1, f"bp {net} vss vss" if net == "bias" else "bp vss vss vss")
+    planted.mos("M3", "pmos", 12, 0, 4, 1, "bp bp vdd vdd")
+    planted.mos("M4", "pmos", 20, 0, 4, 1, "z bp vdd vdd")
+    for number, name in enumerate(planted.ends):
+        planted.comb(name, {net: 20.0, "bp": 24.0, "vss": -4.0, "vdd": 30.0}.get(name, 8.0 + number), right=34.0)
+    beside(planted, "bp", 24.0, 8.0)
+    assert severities(planted.review(), "coupling", "minimum spaces") == expected
+
+
+@pytest.mark.parametrize(("share", "expected"), [(0.9, set()), (1.1, {"should"})])
+def test_a_way_is_judged_by_the_size_of_the_layout_as_well(share, expected):
+    """Beside a rail of 100 um, 6 um are the least way that is named."""
+    planted = stages(y={"right": 44.0}, vss={"right": 98.0})
+    long = planted.cell.dbbox()
+    beside(planted, "z", 24.0, 0.06 * max(long.width(), long.height()) * share)
+    assert severities(planted.review(), "coupling", "y, z (") == expected
+
+
+@both("coupling.over", "should")
+def test_a_signal_over_a_transistor_that_is_not_on_it(figure, expected):
+    planted = stages()
+    planted.mos("M5", "nmos", 24, 2, 8, 0.5, "w q vss vss")
+    for net, track in (("w", 16), ("q", 18), ("vss", -4)):
+        planted.comb(net, track)
+    planted.box("Metal3", planted.ends["y"][0][0], 20 - WIRE / 2, 25, 20 + WIRE / 2, "y")
+    planted.via3("y", 24.8, 20)
+    planted.box("Metal4", 24.7, 10 - figure, 24.98, 20, "y")
+    assert severities(planted.review(), "coupling", "without a terminal") == expected
+
+
+@pytest.mark.parametrize(("gate", "expected"), [("bp", {"should"}), ("y", set())])
+def test_a_signal_over_a_transistor_of_its_own(gate, expected):
+    """M5 has the gate of the loads, or that of the wire."""
+    planted = stages()
+    planted.mos("M5", "nmos", 24, 2, 8, 0.5, f"w {gate} vss vss")
+    for net, track in (("w", 16), (gate, {"bp": 12, "y": 20}[gate]), ("vss", -4)):
+        planted.comb(net, track)
+    planted.box("Metal3", planted.ends["y"][0][0], 20 - WIRE / 2, 25, 20 + WIRE / 2, "y")
+    planted.via3("y", 24.8, 20)
+    planted.box("Metal4", 24.7, 2 * limit("coupling.over", "should") - 4, 24.98, 20, "y")
+    assert severities(planted.review(), "coupling", "without a terminal") == expected
