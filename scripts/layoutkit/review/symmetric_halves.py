@@ -17,7 +17,7 @@ from layoutkit.review.finding import Unjudged
 from layoutkit.review.matched_devices import is_gate
 from layoutkit.review.matched_roles import exchanged_nets
 from layoutkit.review.stage_order import only_to_capacitors
-from layoutkit.review.subject import box_around, gap_between, turned
+from layoutkit.review.subject import box_around, gap_between, region_of, turned, wire_length
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -71,7 +71,9 @@ class SymmetryReview:
             for pairs, alone in members.values():
                 yield from self.axis(pairs, alone) if pairs else ()
         yield from self.apart()
-        yield from self.net_pairs()
+        unequal = list(self.net_pairs())
+        yield from unequal
+        yield from self.unlike_wires({frozenset(each.nets) for each in unequal})
 
     def apart(self) -> Iterator[Remark]:
         """Yield the images that lie apart: two transistors that are no switches or logic, or two resistors."""
@@ -257,12 +259,62 @@ class SymmetryReview:
             for group in structure.symmetry
         )
         for pair in pair_mismatches(replace(structure, symmetry=judged), nets, named):
-            box = box_around(subject.shapes(net, name).bbox() for net in pair.nets for name in subject.metal(net))
+            box = self._around(pair.nets)
             difference_ff = abs(pair.total_fF[0] - pair.total_fF[1])
             yield from self._unequal("capacitance", pair.capacitance_percent, pair.nets, box, difference_ff)
             if pair.resistance_percent is not None:
                 ohm = pair.resistance_difference_ohm
                 yield from self._unequal("resistance", pair.resistance_percent, pair.nets, box, ohm)
+
+    def unlike_wires(self, told: Collection[frozenset[str]]) -> Iterator[Remark]:
+        """Yield the nets of both halves whose wires are of unlike lengths or on unlike conductors, but for some pairs.
+
+        Plates hide what is below them, so that capacitances do not say it of nets of capacitors.
+        """
+        subject, circuit = self.subject, self.subject.circuit
+        pairs = {frozenset(pair) for group in self._structure.symmetry for pair in group.net_pairs}
+        for module in subject.roles.groups:
+            ends = [circuit.device(name).terminals for name in module.devices if module.type == "differential_pair"]
+            pairs |= {
+                frozenset(net[end] for net in ends if end in net) for end in ("g", "d", "b", "c") if len(ends) == 2
+            }
+        known = (pair for pair in pairs if len(pair) == 2 and pair <= subject.number.keys() and pair not in told)
+        for one, other in sorted(sorted(pair, key=subject.number.__getitem__) for pair in known):
+            if {one, other} & {*subject.supplies.power, *subject.supplies.ground} or not self._carry_alike(one, other):
+                continue
+            here, there = self._lengths(one), self._lengths(other)
+            differ = {name: here.get(name, 0.0) - there.get(name, 0.0) for name in {**here, **there}}
+            most = sorted(differ, key=lambda name: -abs(differ[name]))[:2]
+            unlike = sum(map(abs, differ.values()))
+            share = 2 * unlike / (sum(here.values()) + sum(there.values()))
+            layers = (f"{here.get(each, 0):.3g} um of {each} against {there.get(each, 0):.3g} um" for each in most)
+            why = f"{one} and {other}, counterparts in two halves, are wired unlike: {', '.join(layers)}"
+            yield from subject.finding(
+                "net-pair.wires", share if unlike > _UNLIKE_UM else 0.0, why,
+                where=self._around((one, other)), nets=[one, other], cause="wires",
+            )  # fmt: skip
+
+    def _carry_alike(self, one: str, other: str) -> bool:
+        """Return whether devices of one size have their ends on two nets, or gates of one size where none has."""
+        ends, gates = [0, 0], [0, 0]
+        for placed in (each for each in self.subject.placed if each.device.type != "capacitor"):
+            for number, net in enumerate((one, other)):
+                ends[number] += placed.area * (net in placed.ends)
+                gates[number] += placed.area * (net == placed.device.terminals.get("g"))
+        sizes = ends if any(ends) else gates
+        return max(sizes) <= _SAME_SIZE * min(sizes)
+
+    def _lengths(self, net: str) -> dict[str, float]:
+        """Return the length of the wires of a net on each conductor, away from the plates of its capacitors. [um]"""
+        subject, reach = self.subject, self.subject.technology.to_dbu(_PLATE_UM)
+        own = (p for p in subject.placed if p.device.type == "capacitor" and net in p.ends)
+        plates = region_of(box.enlarged(reach) for placed in own for box in placed.boxes)
+        wires = {name: (metal - plates).each() for name, metal in subject.metal(net).items()}
+        return {name: subject.um(sum(map(wire_length, pieces))) for name, pieces in wires.items()}
+
+    def _around(self, nets: Sequence[str]) -> kdb.Box:
+        """Return the box around the metal of some nets. [dbu]"""
+        return box_around(self.subject.shapes(net, name).bbox() for net in nets for name in self.subject.metal(net))
 
     def _carrying(self, nodes: Mapping[tuple[str, str], str]) -> dict[tuple[str, str], str]:
         """Return the nodes of terminals that carry a direct current: what leads to a gate costs no voltage."""
@@ -407,6 +459,9 @@ def _unlike(one: PlacedDevice, other: PlacedDevice) -> int:
 
 _SAID = frozenset({"differential_pair", "inverter", "switch_pair"})  # judged elsewhere, or no halves
 _BANKS = frozenset({"current_mirror", "cascode_pair"})
+_PLATE_UM = 2.0  # from a plate to the edge of its metal [um]
+_UNLIKE_UM = 3.0  # wires that differ by less are alike [um]
+_SAME_SIZE = 1.2  # times by which devices on two nets may differ that carry the same current
 _DEPTH = 2  # levels up and down whose capacitance counts
 _REACH_UM = 8.0  # of the fields of wires, where the technology does not say [um]
 _FAR = 1000  # an axis that more devices miss by this much is not theirs [dbu]

@@ -1,7 +1,7 @@
 """Findings on wires along other wires, over foreign transistors, and unlike those of their counterparts."""
 
 import pytest
-from planted_layout import WIRE, Planted, both, limit, severities
+from planted_layout import WIRE, Planted, both, limit, pair, severities, wired
 
 
 def stages(second="z in2 vss vss", **tracks):
@@ -79,3 +79,45 @@ def test_a_signal_over_a_transistor_of_its_own(gate, expected):
     planted.via3("y", 24.8, 20)
     planted.box("Metal4", 24.7, 2 * limit("coupling.over", "should") - 4, 24.98, 20, "y")
     assert severities(planted.review(), "coupling", "without a terminal") == expected
+
+
+UNSAID = {name: {"must": None, "should": None} for name in ("net-pair.capacitance", "net-pair.resistance")}
+
+
+def inputs(longer, track=18.0, reach=40.0):
+    """Return a pair whose inputs run to the left and to the right, one of them longer by so much."""
+    planted = pair()
+    for net, side in (("inp", -1), ("inn", 1)):
+        x, far = planted.ends[net][0][0], reach + longer * (side > 0)
+        planted.box(
+            "Metal3", *sorted((x, x + side * far))[:1], track - WIRE / 2, max(x, x + side * far), track + WIRE / 2, net
+        )
+    return wired(planted, inp=track, inn=track)
+
+
+@both("net-pair.wires", "should")
+def test_inputs_that_differ_in_length(figure, expected):
+    """Each has 0.4 um of Metal1, a column of Metal2 from its gate to the track, and that: figure = 2 d / (2 b + d)."""
+    wires = 0.4 + (18 + WIRE / 2 - 14.6 + WIRE / 2) + (40 + WIRE / 2)
+    review = inputs(2 * wires * figure / (2 - figure)).review(limits=UNSAID)
+    assert severities(review, "net-pair", "wired unlike") == expected
+
+
+@pytest.mark.parametrize(("reach", "expected"), [(0.0, set()), (20.0, {"should"})])
+def test_inputs_that_differ_by_three_micrometres_are_alike(reach, expected):
+    """2.9 um of 6 and 26 um, and as much of a third of the longer wires."""
+    longer = 2.9 if not reach else 0.3 * (reach + 5)
+    assert severities(inputs(longer, reach=reach).review(limits=UNSAID), "net-pair", "wired unlike") == expected
+
+
+@pytest.mark.parametrize(("shared", "expected"), [(True, set()), (False, {"should"})])
+def test_a_net_of_more_gates_is_no_counterpart(shared, expected):
+    """The gate of another transistor is on the longer input, or on a net of its own."""
+    planted = inputs(30.0)
+    planted.mos("M7", "nmos", 50, 10, 4, 1, f"u {'inn' if shared else 'v'} vss vss")
+    for net in {"u", "inn" if shared else "v"}:
+        planted.ends[net] = planted.ends[net][-1:]
+        planted.comb(net, 18.0 if net == "inn" else 30.0 + (net == "u"), port=net != "inn")
+    planted.ends["vss"] = planted.ends["vss"][-2:]
+    planted.comb("vss", -5.0, left=0.0)
+    assert severities(planted.review(limits=UNSAID), "net-pair", "wired unlike") == expected
