@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from layoutkit.review.finding import Remark
 
 _OF_THE_SUBJECT: tuple[Callable[[Subject], Iterable[Remark]], ...] = (
-    floorplan.rail_side, floorplan.rails, floorplan.ports,
+    floorplan.rail_side, floorplan.rails, floorplan.ports, floorplan.open_ports, floorplan.unfed_nets,
     stage_order.flow_order, stage_order.output_beside_input, stage_order.far_bias, stage_order.far_loads,
     stage_order.loads_beside, stage_order.loads_behind,
     stage_order.far_tails,
@@ -42,7 +42,7 @@ _OF_THE_SUBJECT: tuple[Callable[[Subject], Iterable[Remark]], ...] = (
     folding_and_dummies.split_channels, folding_and_dummies.dummies_between, folding_and_dummies.dummies_away,
     folding_and_dummies.turned_bars,
     ports_and_cuts.wires, ports_and_cuts.poly_wires, ports_and_cuts.climbs, supply_ways.supply_necks,
-    supply_ways.gate_necks,
+    supply_ways.through_others, supply_ways.gate_necks, supply_ways.drive_necks,
 )  # fmt: skip
 """The findings that need nothing but the subject: layout, circuit and limits."""
 

@@ -274,6 +274,36 @@ def ports(subject: Subject) -> Iterator[Remark]:
             )
 
 
+def open_ports(subject: Subject) -> Iterator[Remark]:
+    """Yield the ports that no device is on: their signal reaches nothing."""
+    circuit = subject.circuit
+    for port in circuit.ports:
+        if not circuit.nets.get(port) and port not in subject.supplies and port not in circuit.black_box_nets:
+            where = box_around(kdb.Box(point, point).enlarged(100, 100) for _, point, _ in subject.labels.get(port, ()))
+            where = subject.box if where.empty() else where
+            why = f"port {port} leads to no device, in the netlist as in the layout"
+            yield from subject.finding("rails.open", 1, why, where=where, nets=[port], cause="open ports")
+
+
+def unfed_nets(subject: Subject) -> Iterator[Remark]:
+    """Yield the inner nets on gates that no current enters or leaves: one transistor at most has its channel there."""
+    circuit = subject.circuit
+    for net in subject.nets:
+        if net in circuit.ports or net in subject.supplies or net in circuit.black_box_nets:
+            continue
+        ends = [(circuit.device(end.device), end.terminal) for end in circuit.nets[net]]
+        gates = {device.id for device, end in ends if end == "g" and device.is_mos}
+        on = [device for device, end in ends if end in {"d", "s"}]
+        channels = {frozenset((device.terminals["d"], device.terminals["s"])) for device in on}
+        if not gates or len(channels) > 1 or not all(device.is_mos for device, _ in ends):
+            continue
+        devices, feeds = subject.devices(gates), subject.devices(device.id for device in on)
+        if not any(map(subject.is_idle, devices)) and subject.both_ways.isdisjoint(device.id for device in on):
+            what = f"nothing but the channel of {names_of(feeds)}" if feeds else "nothing"
+            why = f"{net}, on the gates of {names_of(devices)}, has no current: {what} leads to it"
+            yield from subject.finding("supply-drop.open", len(gates), why, devices=devices, nets=[net])
+
+
 def _in_series(stage: Sequence[PlacedDevice], supplies: Supplies) -> Iterator[tuple[PlacedDevice, PlacedDevice]]:
     """Yield the transistors whose current flows from the first one into the second, through a net of their channels."""
     above, below = defaultdict(list), defaultdict(list)

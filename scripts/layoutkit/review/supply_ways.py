@@ -1,8 +1,9 @@
-"""Findings on supplies that lead to their devices through one thin wire, and on what shares such a wire."""
+"""Findings on wires that are the only way to some devices: of supplies, to many gates, and from strong drains."""
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
+from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
 import klayout.db as kdb
@@ -11,10 +12,12 @@ from layoutkit.review.finding import Spot
 from layoutkit.review.floorplan import rails_of
 from layoutkit.review.pieces import Pieces
 from layoutkit.review.ports_and_cuts import Extents, gate_contacts
-from layoutkit.review.subject import PlacedDevice, box_around, gap_between, longer_side, names_of
+from layoutkit.review.room_and_wells import rings_of
+from layoutkit.review.subject import PlacedDevice, box_around, gap_between, longer_side, names_of, region_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Set as AbstractSet
 
     from layoutkit.review.finding import Remark
     from layoutkit.review.subject import Subject
@@ -24,6 +27,7 @@ _ALIKE = 0.1  # widths that differ by at most this much are one wire [1]
 _STAYS = 0.5  # share of the devices behind a wire from which on its next piece is the same wire
 _MANY_GATES = 24  # channels on one net whose way from the driver is judged
 _DRIVES = ("d", "s", "c", "e")
+_LONG = 8  # squares of a wire from which on it limits a current; metal beside shorter ones helps them
 _SWITCHING = ("switching", "clocked")
 
 
@@ -49,8 +53,7 @@ def supply_necks(subject: Subject) -> Iterator[Remark]:
         if subject.shapes(net, "contact").count() > _MOST_CONTACTS:
             continue
         labels = [(name, kdb.Box(point, point)) for name, point, _ in subject.labels.get(net, ())]
-        rails = [box for upright in (False, True) for _, box in rails_of(subject, net, upright=upright)]
-        rails = [rail for rail in rails if any(place.inside(rail) for _, place in labels)]
+        rails = _port_rails(subject, net, labels)
         found = necks(subject, net, labels, supply_ends(subject, net))
         found = [neck for neck in found if not any(neck.box.inside(rail) for rail in rails)]
         shared = {}
@@ -63,6 +66,12 @@ def supply_necks(subject: Subject) -> Iterator[Remark]:
         thin = [neck for neck in found if subject.limits["supply-drop.neck"].beyond(neck.squares)]
         yield from _finding(subject, net, "supply-drop.neck", thin, shared)
         yield from _finding(subject, net, "supply-drop.together", [each for each in shared if each not in thin], shared)
+
+
+def _port_rails(subject: Subject, net: str, labels: Iterable[tuple[str, kdb.Box]]) -> list[kdb.Box]:
+    """Return the rails of a supply that its ports are on. [dbu]"""
+    rails = [box for upright in (False, True) for _, box in rails_of(subject, net, upright=upright)]
+    return [rail for rail in rails if any(place.inside(rail) for _, place in labels)]
 
 
 def _mirrored(subject: Subject) -> set[str]:
@@ -109,6 +118,99 @@ def _finding(
     )
 
 
+def through_others(subject: Subject) -> Iterator[Remark]:
+    """Yield the supplies that strong devices get through the straps or the ring of weaker ones alone, the worst each.
+
+    What remains is measured without the two lowest metals on the diffusion of others, or in the ring around them.
+    """
+    limit = subject.limits["supply-drop.through"]
+    for net in [net for net in subject.nets if net in subject.supplies]:
+        ends = supply_ends(subject, net)
+        if subject.shapes(net, "contact").count() > _MOST_CONTACTS or not limit.beyond(_strength(subject, ends)):
+            continue
+        ways, worst = _Ways(subject, net, ends), (0.0, kdb.Region(), list[PlacedDevice](), list[PlacedDevice]())
+        for region, inside in _hosts(subject, net, ends):
+            own = _strength(subject, inside)
+            if _strength(subject, ends) - own > worst[0] * max(own, 1.0):
+                gates = {placed.device.terminals.get("g") for placed in inside}
+                fed = [p for p in ways.lost(region) if p not in inside and p.device.terminals.get("g") not in gates]
+                found = (_strength(subject, fed) / max(own, 1.0), region, inside, fed)
+                worst = max(worst, found, key=lambda each: each[0])
+        figure, region, inside, fed = worst
+        working = [placed for placed in inside if not subject.is_idle(placed)]
+        whose = f"the straps or the ring of {names_of(working)}" if working else "a ring around dummies"
+        why = f"{net} reaches {names_of(fed)}, which can drive {_strength(subject, fed):.3g} mA, only through {whose}"
+        why += f" ({_strength(subject, inside):.3g} mA)" * any(placed.device.is_mos for placed in working)
+        yield from subject.finding(
+            "supply-drop.through",
+            figure,
+            why,
+            where=region.bbox(),
+            devices=[*working, *fed],
+            nets=[net],
+            must=any(placed.device.is_mos for placed in working),
+        )
+
+
+def _strength(subject: Subject, devices: Iterable[PlacedDevice]) -> float:
+    """Return what transistors can drive together. [mA]"""
+    working = [placed for placed in devices if not subject.is_idle(placed)]
+    return 1000 * sum(subject.currents.strength.get(name, 0.0) for placed in working for name in placed.names)
+
+
+def _hosts(subject: Subject, net: str, ends: Iterable[PlacedDevice]) -> Iterator[tuple[kdb.Region, list[PlacedDevice]]]:
+    """Yield the diffusions and the rings of a net whose metal may lead to others, with the devices on or in them."""
+    active, seen = subject.role("active"), set[str]()
+    for placed in (each for each in ends if each.device.is_mos):
+        region = active.interacting(region_of(placed.boxes))
+        if str(region) not in seen:
+            seen.add(str(region))
+            yield region, [p for p in subject.placed if p.device.is_mos and region_of(p.boxes).inside(region).count()]
+    for box, hole in rings_of(subject, net):
+        yield kdb.Region(box), [placed for placed in subject.placed if hole.inside(placed.box.center())]
+
+
+class _Ways:
+    """What is left of the ways from the ports of a supply to its devices without the metal of a place."""
+
+    def __init__(self, subject: Subject, net: str, ends: Mapping[PlacedDevice, Sequence[kdb.Box]]) -> None:
+        self.pieces = Pieces(subject, net, whole=False)
+        first, *others = (each.name for each in subject.technology.conductors)
+        self.low = (first, *others[:1])
+        labels = [(name, kdb.Box(point, point)) for name, point, _ in subject.labels.get(net, ())]
+        self.roots = {piece for name, place in labels for piece in self.pieces.at(name, place)}
+        on = {placed: [self.pieces.at(first, point)[:1] for point in points] for placed, points in ends.items()}
+        self.fed = {placed: {piece for found in each for piece in found} for placed, each in on.items()}
+        self.rails = _port_rails(subject, net, labels)
+        whole = self._reached(set())
+        self.fed = {placed: pieces for placed, pieces in self.fed.items() if pieces & whole}
+
+    def lost(self, region: kdb.Region) -> list[PlacedDevice]:
+        """Return the devices that no way leads to without the metal over a region, which their own is beside."""
+        gone = set()
+        for name in self.low:
+            found = self.pieces.shapes.get(name, kdb.Shapes()).each_touching(region.bbox())
+            gone |= {shape.prop_id for shape in found if self._is_over(shape.prop_id, region)} - self.roots
+        if not gone:
+            return []
+        left = self._reached(gone)
+        return [placed for placed, pieces in self.fed.items() if not pieces <= gone and not pieces & left]
+
+    def _is_over(self, piece: int, region: kdb.Region) -> bool:
+        outline = self.pieces.pieces[piece][1]
+        on_rail = any(outline.bbox().inside(rail) for rail in self.rails)
+        return not on_rail and not (region & kdb.Region(outline)).is_empty()
+
+    def _reached(self, gone: AbstractSet[int]) -> set[int]:
+        found = {*self.roots} - gone
+        front = list(found)
+        while front:
+            new = {link.other for link in self.pieces.links[front.pop()]} - found - gone
+            found |= new
+            front += new
+        return found
+
+
 def gate_necks(subject: Subject) -> Iterator[Remark]:
     """Yield the nets whose many gates hang on one thin wire from what drives them, or from the port."""
     first, mirrored = subject.technology.conductors[0].name, _mirrored(subject)
@@ -127,6 +229,70 @@ def gate_necks(subject: Subject) -> Iterator[Remark]:
         found = necks(subject, net, starts, dict(sorted(points.items(), key=lambda each: each[0].index)))
         many = [neck for neck in found if sum(len(placed.boxes) for placed in neck.devices) >= _MANY_GATES]
         yield from _finding(subject, net, "wire-resistance.gate", many, {}, cause="gates")
+
+
+def drive_necks(subject: Subject) -> Iterator[Remark]:
+    """Yield the thin wires that are the only way from strong transistors to the port, or to the others of the net."""
+    technology, first = subject.technology, subject.technology.conductors[0].name
+    most, mean = subject.limits["electromigration.drive"], subject.limits["electromigration.mean"].should or 0.0
+    for net in [net for net in subject.nets if net not in subject.supplies]:
+        ends: dict[PlacedDevice, list[kdb.Box]] = {}
+        for (placed, end), feeds in subject.feeds(net).items():
+            if placed.device.is_mos and end in _DRIVES and not subject.is_idle(placed):
+                points = [kdb.Box(p.x, p.y, p.x, p.y) for p in feeds.points if p.conductor == first]
+                ends[placed] = ends.get(placed, []) + points
+        drawn = [technology.conductor(name) for name in subject.metal(net)]
+        least = min((each.current_ma(each.width * technology.dbu_um) or inf for each in drawn), default=inf)
+        strong = _drive(subject, ends)
+        if not most.beyond(strong.full / least) or strong.mean < mean * least:
+            continue
+        starts = [(name, kdb.Box(point, point)) for name, point, _ in subject.labels.get(net, ())]
+        if not starts:
+            largest = max(ends, key=lambda each: (_drive(subject, [each]).full, -each.index))
+            starts = [(first, point) for point in ends.pop(largest)]
+            strong = _drive(subject, [largest])
+        known = dict(sorted(ends.items(), key=lambda each: each[0].index))
+        found = (neck for neck in necks(subject, net, starts, known) if neck.squares > _LONG)
+        yield from _weakest(subject, net, found, strong)
+
+
+class _Drive(NamedTuple):
+    """What transistors can drive, and what they are estimated to carry. [mA]"""
+
+    full: float
+    mean: float
+
+
+def _drive(subject: Subject, devices: Iterable[PlacedDevice]) -> _Drive:
+    """Return the drive of transistors, which those of one type give or take together."""
+    full, mean = defaultdict[str, float](float), defaultdict[str, float](float)
+    for placed in devices:
+        full[placed.device.type] += 1000 * sum(subject.currents.strength.get(name, 0.0) for name in placed.names)
+        mean[placed.device.type] += 1000 * (subject.current(placed) or 0.0)
+    return _Drive(max(full.values(), default=0.0), max(mean.values(), default=0.0))
+
+
+def _weakest(subject: Subject, net: str, found: Iterable[Neck], others: _Drive) -> list[Remark]:
+    """Return the worst of the necks of a net, whose transistors drive no more than what they drive into."""
+    figures = {}
+    mean = subject.limits["electromigration.mean"].should or 0.0
+    for neck in found:
+        own, limit = _drive(subject, neck.devices), subject.technology.conductor(neck.conductor)
+        allowed = limit.current_ma(subject.um(neck.width)) or inf
+        carried = min(own.mean, others.mean) / allowed
+        if carried >= mean:
+            figures[neck] = min(own.full, others.full), allowed, carried
+    if not figures:
+        return []
+    worst = max(figures, key=lambda neck: (figures[neck][0] / figures[neck][1], neck.squares, str(neck.box)))
+    full, allowed, carried = figures[worst]
+    length, width = subject.um(worst.length), subject.um(worst.width)
+    why = f"{net} leads from {names_of(worst.devices)}, which can drive {full:.3g} mA, by nothing but {length:.3g} um "
+    why += f"of {worst.conductor}, {width:.3g} um wide, which may carry {allowed:.3g} mA"
+    return subject.finding(
+        "electromigration.drive", full / allowed, why, where=worst.box, devices=worst.devices, nets=[net],
+        cause="thin ways of strong transistors", difference=carried,
+    )  # fmt: skip
 
 
 def supply_ends(subject: Subject, net: str) -> dict[PlacedDevice, list[kdb.Box]]:

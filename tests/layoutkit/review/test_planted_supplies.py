@@ -1,7 +1,7 @@
 """What the review says of the ways of supplies to their devices, on planted layouts."""
 
 import pytest
-from planted_layout import WIRE, Planted, both, limit, severities
+from planted_layout import GF, WIRE, Planted, both, limit, severities
 
 NECK = "by nothing but"
 
@@ -118,3 +118,108 @@ def test_few_gates_may_hang_on_a_thin_wire():
     squares = 1.5 * limit("wire-resistance.gate", "should")
     assert severities(gates(squares).review(), "wire-resistance", NECK) == {"should"}
     assert not severities(gates(squares, fingers=22).review(), "wire-resistance", NECK)
+
+
+def open_drain(drive, mean, squares=14):
+    """Return the findings on an output whose port is behind a thin wire.
+
+    Its transistor can drive ``drive`` times what the wire may carry, of which ``mean`` flows.
+    """
+    planted, may_ma = Planted(), WIRE * GF.conductor("Metal4").current_ma(1)
+    width = drive * may_ma / GF.device("nmos").saturation_ma_um / 4
+    planted.mos("M1", "nmos", 0, 0, width, 0.28, "out in vss vss", fingers=4)
+    planted.comb("in", width + 6)
+    planted.comb("vss", -3, left=-3, width=3)
+    planted.comb("out", width + 3, left=0, right=6, width=3, port=False)
+    end = 5.13 + squares * WIRE
+    planted.box("Metal4", 4.8, width + 3 - WIRE / 2, end + 0.2, width + 3 + WIRE / 2, "out")
+    planted.square("Via3", 5, width + 3, 0.26)
+    planted.label("out", "Metal4", end, width + 3)
+    carried = [{"device": "M1", "current": 1e-3 * mean * may_ma}]
+    found = planted.review(constraints={"device_currents": carried}).findings
+    return [each for each in found if each.id == "electromigration" and "can drive" in each.why]
+
+
+@both("electromigration.drive", "must", "should")
+def test_the_thin_wire_of_a_strong_output(figure, expected):
+    found = open_drain(figure, limit("electromigration.mean", "must"))
+    assert {each.severity for each in found} == expected
+    assert all(each.measured == pytest.approx(figure, rel=1e-2) and each.nets == ("out",) for each in found)
+
+
+@pytest.mark.parametrize(("severity", "inside"), [("must", {"should"}), ("should", set())])
+def test_a_strong_output_that_carries_little_may_have_a_thin_wire(severity, inside):
+    mean, drive = limit("electromigration.mean", severity), 1.1 * limit("electromigration.drive", "must")
+    assert {each.severity for each in open_drain(drive, 1.1 * mean)} == {severity}
+    assert {each.severity for each in open_drain(drive, 0.9 * mean)} == inside
+
+
+def test_a_short_wire_of_a_strong_output_is_no_thin_way():
+    assert not open_drain(1.1 * limit("electromigration.drive", "must"), 1, squares=6)
+
+
+def chained(drive, on_rail=False):
+    """Return a strong transistor whose ground comes over the source of one that drives 1 mA, or from the rail."""
+    planted, per_um = Planted(), GF.device("nmos").saturation_ma_um
+    width = 1 / per_um
+    planted.mos("M1", "nmos", 0, 0, width, 0.28, "a in vss vss")
+    own = planted.ends["vss"][:]
+    planted.mos("M2", "nmos", 12, 0, drive / per_um / 4, 0.28, "out in2 vss vss", fingers=4)
+    strong, planted.ends["vss"] = planted.ends["vss"][2:], own
+    for net, track in (("a", 30), ("in", 31), ("out", 32), ("in2", 33)):
+        planted.comb(net, track)
+    planted.comb("vss", -6, left=-3, right=20, width=2)
+    planted.box("Metal1", 0.15, width - 0.2, 0.45, width + 2.2, "vss")  # from the source, away from the rail
+    for x, y in strong if on_rail else [(0.3, width + 2), *strong]:
+        planted.column("vss", x, y, -6 if on_rail else width + 2)
+    planted.box("Metal3", 0.1, width + 1.86, strong[-1][0] + 0.2, width + 2.14, "vss")
+    return planted
+
+
+def through(planted):
+    return [each for each in planted.review().findings if each.id == "supply-drop" and "only through" in each.why]
+
+
+@both("supply-drop.through", "must", "should")
+def test_a_strong_transistor_behind_the_straps_of_a_weak_one(figure, expected):
+    found = through(chained(figure))
+    assert {each.severity for each in found} == expected
+    assert all(each.measured == pytest.approx(figure, rel=1e-2) and "M2" in each.why for each in found)
+
+
+def test_a_strong_transistor_with_straps_of_its_own_is_behind_nobody():
+    assert not through(chained(1.1 * limit("supply-drop.through", "must"), on_rail=True))
+
+
+def unfed(nets="ref ref vss vss"):
+    """Return a mirror whose reference is a diode on an inner net, and its output; ``nets`` are those of the diode."""
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, 2, 1, nets)
+    planted.mos("M2", "nmos", 5, 0, 2, 1, "out ref vss vss")
+    planted.mos("M3", "pmos", 0, 20, 2, 1, "up up vdd vdd")
+    for net, track in (("ref", 8), ("out", 9), ("vss", -3), ("vdd", 30), ("up", 12)):
+        if net in planted.ends:
+            planted.comb(net, track, port=net != "ref")
+    return planted
+
+
+def test_a_reference_that_no_current_enters():
+    found = [each for each in unfed().review().findings if "has no current" in each.why]
+    assert [(each.severity, each.nets, each.devices) for each in found] == [("must", ("ref",), ("M1", "M2"))]
+
+
+def test_a_reference_that_another_transistor_feeds_has_its_current():
+    planted = unfed("ref ref vss vss")
+    planted.mos("M4", "pmos", 8, 20, 2, 1, "ref up vdd vdd")
+    for net, track in (("ref", 8.0), ("up", 12.0), ("vdd", 30.0)):
+        planted.ends[net] = [place for place in planted.ends[net] if place[0] > 7.9 and place[1] > 15]
+        planted.comb(net, track, left=0, port=False)
+    assert not [each for each in planted.review().findings if "has no current" in each.why]
+
+
+def test_a_port_that_leads_to_no_device():
+    planted = chained(1)
+    planted.square("Metal3", -5, 20, 1, "spare")
+    planted.label("spare", "Metal3", -5, 20)
+    found = [each for each in planted.review().findings if "leads to no device" in each.why]
+    assert [(each.id, each.severity, each.nets) for each in found] == [("rails", "should", ("spare",))]
