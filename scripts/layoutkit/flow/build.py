@@ -284,7 +284,6 @@ class _Job:
 
         def adopt(folder: Path) -> TriedPlacement:
             other = self._sibling(folder, read_record(Workspace(folder), "currents"))
-            self.placed_bytes = other.placed_bytes
             return replace(other.tried, routes=other.routes)
 
         best, tries, chosen = compare_tries(
@@ -314,18 +313,6 @@ class _Job:
         return placed_design(self.design, self.request, self.tried)
 
     @cached_property
-    def placed_bytes(self) -> bytes:
-        """The placed layout as a file, through which it goes on its way to the router.
-
-        ``layout.route_signal_nets_basic`` reads it from a file, too. The order of shapes depends on that.
-        """
-        from layoutkit.layout import files
-
-        if self.record.has("place"):
-            return files.read_bytes(self.workspace.path(PLACED))
-        return files.layout_bytes(self.tried.placed.layout, "GDS2")
-
-    @cached_property
     def _placed_layout(self) -> kdb.Layout:
         """The placed layout as the workspace holds it."""
         from layoutkit.layout import files
@@ -344,11 +331,8 @@ class _Job:
 
     @cached_property
     def _opened(self) -> tuple[kdb.Layout, kdb.Cell]:
-        """The placed layout, into which the wires are drawn, and its top cell."""
-        import klayout.db as kdb
-
-        layout = kdb.Layout()
-        layout.read_bytes(self.placed_bytes, kdb.LoadLayoutOptions())
+        """A copy of the placed layout, into which the wires are drawn, and its top cell."""
+        layout = self.tried.placed.layout.dup()
         return layout, layout.cell(self.tried.placed.cell.name)
 
     @cached_property
@@ -421,12 +405,14 @@ class _Job:
         from layoutkit.flow.modules import changed_fingers
         from layoutkit.flow.placing import placement_data, shape_warnings
         from layoutkit.flow.shared_cells import hierarchy_data
+        from layoutkit.layout import files
 
         tried = self.tried
+        placed = files.layout_bytes(tried.placed.layout, "GDS2")
         self._warnings += changed_fingers(tried.placed.flat.drawn)
         if self.request.last_stage == "place":  # else the routed layout is judged
             self._warnings += shape_warnings(tried.placed, tried.placed.cell, self.request)
-        self._unsaved["place"] = {PLACED: self.placed_bytes, PLACEMENT: self._stored(tried)}
+        self._unsaved["place"] = {PLACED: placed, PLACEMENT: self._stored(tried)}
         return {
             "placement": placement_data(tried, tried.placed.cell),
             "hierarchy": hierarchy_data(self.placed_design, tried.placed.layout),

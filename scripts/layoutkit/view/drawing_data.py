@@ -48,8 +48,8 @@ def drawing_data(cell: kdb.Cell, technology: Technology | None) -> dict[str, Any
         technology: Gives layers their names, colours and order; None uses layer numbers and KLayout's colours.
     """
     layout = cell.layout()
-    used = {cell.cell_index(), *cell.called_cells()}
-    order = [index for index in layout.each_cell_bottom_up() if index in used]
+    used = [cell, *(layout.cell(index) for index in cell.called_cells())]
+    order = [each.cell_index() for each in sorted(used, key=lambda each: (each.hierarchy_levels(), each.name))]
     number_of = {index: number for number, index in enumerate(order)}
     infos = _ordered(layout, technology)
     contents = [[_shapes(layout.cell(index), layout.layer(info)) for info, _, _ in infos] for index in order]
@@ -70,7 +70,9 @@ def drawing_data(cell: kdb.Cell, technology: Technology | None) -> dict[str, Any
         "cells": [
             {
                 "shapes": {str(place): content[number] for place, number in enumerate(drawn) if content[number]},
-                "instances": [_instance(each, number_of[each.cell_index]) for each in _instances(layout.cell(index))],
+                "instances": sorted(
+                    _instance(each.cell_inst, number_of[each.cell_index]) for each in layout.cell(index).each_inst()
+                ),
             }
             for index, content in zip(order, contents, strict=True)
         ],
@@ -154,11 +156,6 @@ def _ordered(layout: kdb.Layout, technology: Technology | None) -> Sequence[tupl
 def _shapes(cell: kdb.Cell, layer: int) -> dict[str, Any]:
     drawn = cell.shapes(layer).each(kdb.Shapes.SBoxes | kdb.Shapes.SPolygons | kdb.Shapes.SPaths)
     return shapes_data(shape.polygon for shape in drawn)
-
-
-def _instances(cell: kdb.Cell) -> list[kdb.CellInstArray]:
-    found = [each.cell_inst for each in cell.each_inst()]
-    return sorted(found, key=lambda each: (each.cell_index, each.trans.disp.x, each.trans.disp.y, each.trans.rot))
 
 
 def _instance(placed: kdb.CellInstArray, number: int) -> list[int]:

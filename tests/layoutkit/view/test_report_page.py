@@ -66,6 +66,19 @@ def test_the_data_of_the_drawing_is_the_layout():
     assert data == drawing_data(top, GENERIC)
 
 
+def test_the_data_of_the_drawing_does_not_depend_on_the_order_in_which_cells_were_made():
+    found = []
+    for names in (("A", "B"), ("B", "A")):
+        layout = kdb.Layout()
+        top, layer = layout.create_cell("TOP"), layout.layer(*GENERIC.layers["poly"].gds)
+        cells = {name: layout.create_cell(name) for name in names}
+        for name in names:
+            cells[name].shapes(layer).insert(kdb.Box(0, 0, 1000, ord(name)))
+            top.insert(kdb.CellInstArray(cells[name].cell_index(), kdb.Trans(0, 0)))
+        found.append(drawing_data(top, GENERIC))
+    assert found[0] == found[1]
+
+
 def test_an_array_costs_one_entry_however_large_it_is():
     layout, top = nested_layout()
     size = len(json.dumps(drawing_data(top, GENERIC)))
