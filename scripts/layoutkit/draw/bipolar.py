@@ -212,7 +212,7 @@ class ArrayDrawing:
         inset = max(
             tech.dim("active_contact_enclosure"), tech.dim("active_contact_enclosure_end"), contact.enclose_above_end
         )
-        space = max(contact.space, contact.array_space)
+        space = contact.spacing()
         room = emitter.enlarged(-inset, -inset)
         for square in spread_squares(room, contact.size, space, tech.grid, _MOST_CONTACTS):
             sketch.box(contact.layer, square)

@@ -115,7 +115,7 @@ class Tiles:
 
 def _space(conductor: Conductor) -> int:
     """Return the distance of two wires, of which one may count as wide. [dbu]"""
-    return max(conductor.space, conductor.wide_space or 0)
+    return conductor.spacing()
 
 
 class BipolarWires:
@@ -270,6 +270,6 @@ class BipolarWires:
         x = max(cut.enclose_above, cut.enclose_below_end) if upright else ends
         y = max(cut.enclose_below, 0 if upright else cut.enclose_above)
         room = shared.enlarged(-self.tech.snap_up(x), -self.tech.snap_up(y))
-        space = max(cut.space, cut.array_space)
+        space = cut.spacing()
         for square in spread_squares(room, cut.size, space, self.tech.grid, _MOST_CUTS):
             sketch.box(cut.layer, square)

@@ -74,7 +74,7 @@ class PlateRules:
         self.cut = cut.size
         self.cut_in_plate = max(self.dim("plate_cut_enclosure"), cut.enclose_below)
         self.plate_space = tech.snap_up(max(self.dim("plate_space"), self.dim("plate_cut_space")))
-        self._cut_space = max(cut.space, cut.array_space, self.dim("plate_cut_space"))
+        self._cut_space = max(cut.spacing(), self.dim("plate_cut_space"))
         self._top_over_cut = max(cut.enclose_above, cut.enclose_above_end, self.dim("top_cut_enclosure"))
         self._bottom_over_cut = max(cut.enclose_below, cut.enclose_below_end)
 
@@ -171,7 +171,7 @@ def widest_without_slits(tech: Technology, conductor: Conductor) -> float:
 
 def wide_space(conductor: Conductor) -> int:
     """Return the distance that wide shapes of a conductor keep. [dbu]"""
-    return max(conductor.space, conductor.wide_space or 0)
+    return conductor.spacing()
 
 
 class ViaColumn:
@@ -230,7 +230,7 @@ class ViaColumn:
         for level in range(self.lower, self.top + 1):
             conductor, sides = self.tech.conductors[level], (self.half_width(level), self.half_height(level))
             wide = conductor.wide_width is not None and 2 * max(sides) > conductor.wide_width
-            space = max(conductor.space, (conductor.wide_space or 0) if wide else 0)
+            space = conductor.spacing(wide=wide)
             spaces.append(2 * self.half_width(level) + space)
         return self.tech.snap_up(max(spaces))
 
@@ -494,7 +494,7 @@ class _Shielded:
             Rectangle(inner.right, high, outer.right, inner.top),
         ]
         inset = self.flavour.dim("ring_contact_enclosure")
-        space = max(tech.contact.space, tech.contact.array_space)
+        space = tech.contact.spacing()
         for side in sides:
             sketch.box("tap", side)
             sketch.box(tech.conductors[0].layer, side)

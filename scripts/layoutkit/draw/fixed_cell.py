@@ -117,5 +117,5 @@ def _draw_cuts(sketch: Sketch, tech: Technology, level: int, area: Rectangle) ->
     inset = max(cut.enclose_below_end, cut.enclose_above_end)
     sketch.box(upper.layer, area)
     room = area.enlarged(-inset, -inset)
-    for square in spread_squares(room, cut.size, max(cut.space, cut.array_space), tech.grid, _MOST_CUTS):
+    for square in spread_squares(room, cut.size, cut.spacing(), tech.grid, _MOST_CUTS):
         sketch.box(cut.layer, square)

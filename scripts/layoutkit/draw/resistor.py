@@ -459,7 +459,7 @@ class MetalPlan:
         for cut, downwards in self._led():
             inside = max(_enclosure(cut, above=downwards), _enclosure(cut, above=not downwards) - beyond)
             room = head.enlarged(-inside, -inside)
-            for square in spread_squares(room, cut.size, max(cut.space, cut.array_space), self.tech.grid, _MOST_CUTS):
+            for square in spread_squares(room, cut.size, cut.spacing(), self.tech.grid, _MOST_CUTS):
                 sketch.box(cut.layer, square)
             next_one = self.tech.conductor(cut.below if downwards else cut.above)
             area = head.enlarged(beyond, beyond)

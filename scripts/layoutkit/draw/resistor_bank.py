@@ -140,7 +140,7 @@ class BankPlan:
         used = count * (contact + space) - space
         beyond = 2 * max(rows.strip_side, dims.get("head_metal_enclosure", 0))
         pad = used + -(-max(beyond, rows.strip - used) // (2 * tech.grid)) * 2 * tech.grid
-        strip_space = max(first.space, (first.wide_space or 0) if pad > (first.wide_width or pad) else 0)
+        strip_space = first.spacing(wide=pad > (first.wide_width or pad))
         own_marker = tech.role("poly_contact_marker") in self.flavour.markers or self.material != "poly"
         between = tech.dim("gate_space" if self.material == "poly" else "active_space", self.taps)
         pitch = max(width + dims.get("body_space", 0), head + between, pad + strip_space)

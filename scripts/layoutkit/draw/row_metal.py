@@ -20,7 +20,7 @@ from layoutkit.rectangle import Rectangle
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from layoutkit.technology import Cut, Technology
+    from layoutkit.technology import Technology
 
 # A finger of this width, with this current per width at full drive, loses at most this share of the supply in its
 # metal; twice that is about the loss of current. 0.5 mA/um is that of minimum length in the processes shipped here.
@@ -46,11 +46,6 @@ def hull(areas: Iterable[Rectangle]) -> Rectangle:
     """Return the smallest rectangle around ``areas``."""
     lefts, bottoms, rights, tops = zip(*areas, strict=True)
     return Rectangle(min(lefts), min(bottoms), max(rights), max(tops))
-
-
-def between_cuts(cut: Cut, count: int) -> int:
-    """Return the distance of ``count`` cuts beside each other, where other arrays of cuts may be near. [dbu]"""
-    return cut.array_space if cut.array_count and count >= cut.array_count else cut.space
 
 
 class Metal:
@@ -92,17 +87,17 @@ class Metal:
         """Return the distance that metal of ``width`` keeps from other metal of its level. [dbu]"""
         conductor = self.conductors[level]
         wide = conductor.wide_width is not None and width >= conductor.wide_width
-        return max(conductor.space, conductor.wide_space or 0) if wide else conductor.space
+        return conductor.spacing(wide=wide)
 
     def wire(self, level: int, count: int = 1) -> int:
         """Return the width of a long wire that holds ``count`` cuts side by side, to above and to below. [dbu]"""
         widths = [self.conductors[level].width]
         if level:
             cut = self.cuts[level - 1]
-            widths.append(count * cut.size + (count - 1) * between_cuts(cut, count) + 2 * cut.enclose_above)
+            widths.append(count * cut.size + (count - 1) * cut.spacing(count) + 2 * cut.enclose_above)
         if level < len(self.cuts):
             cut = self.cuts[level]
-            widths.append(count * cut.size + (count - 1) * between_cuts(cut, count) + 2 * cut.enclose_below)
+            widths.append(count * cut.size + (count - 1) * cut.spacing(count) + 2 * cut.enclose_below)
         return self.even(max(widths))
 
     def width_for(self, level: int, current_ma: float) -> int:
@@ -148,7 +143,7 @@ class Metal:
         cut = self.cuts[level]
         pitch, most = cut.size + cut.space, cut.array_count - 1
         count = (room + cut.space) // pitch
-        if between_cuts(cut, count) == cut.space:
+        if cut.spacing(count) == cut.space:
             return [number * pitch for number in range(count)]
         if cut.array_reach > cut.array_space:
             apart = cut.array_reach + self.grid - cut.space  # more than between the cuts of a group

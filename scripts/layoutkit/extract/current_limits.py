@@ -326,7 +326,7 @@ class _Judge:
             if cut.current_ma is None:
                 unknown.add(cut.name)
                 continue
-            reach = -(-max(cut.space, cut.array_space) // 2) + self.technology.grid
+            reach = -(-cut.spacing() // 2) + self.technology.grid
             drawn = kdb.Shapes()
             drawn.insert(region)
             for array in region.sized(reach).merged().each():

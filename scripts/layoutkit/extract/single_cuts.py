@@ -172,7 +172,7 @@ def _pads(hull: kdb.Box, side: int, end: int) -> Iterator[kdb.Box]:
 
 def _cuts_apart(around: WholeLayout, cut: Cut, pair: tuple[kdb.Box, kdb.Box], drawn: kdb.Box) -> bool:
     """Return whether two cuts keep their distance from all cuts but the drawn one."""
-    space = max(cut.space, cut.array_space if cut.array_count else 0)
+    space = cut.spacing()
     return all(
         near.bbox().inside(drawn)
         for box in pair
@@ -191,7 +191,7 @@ def _fits(around: WholeLayout, metal: WholeLayout, conductor: Conductor, pad: kd
     space = conductor.space
     if not foreign.is_empty() and not (foreign & added.sized(space, 2)).is_empty():
         return False  # the usual reason, told from the fewest shapes
-    wide, most = conductor.wide_width, max(conductor.space, conductor.wide_space or 0)
+    wide, most = conductor.wide_width, conductor.spacing()
     reach = 2 * max(most, wide or 0)
     window = pad.enlarged(reach, reach)
     beside = metal.near(conductor.name, window)

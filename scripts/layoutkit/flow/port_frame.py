@@ -374,7 +374,7 @@ class _Planner:
 
     def _rail_space(self, conductor: Conductor, width: int) -> int:
         wide = conductor.wide_width is not None and width > conductor.wide_width
-        return self._up(max(conductor.space, conductor.wide_space or 0) if wide else conductor.space)
+        return self._up(conductor.spacing(wide=wide))
 
     def _depth(self, side: Side, room: kdb.Box) -> int:
         """Return how far the rails of a side reach beyond the room for wires, each with the space inside of it."""

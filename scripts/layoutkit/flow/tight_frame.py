@@ -359,7 +359,7 @@ class FramedCell:
         for cut in self.stack.cuts:
             if cut.name == layer:
                 reach = cut.array_reach + self.technology.grid if cut.array_reach > cut.array_space else 0
-                return MetalBox(layer, rect, max(cut.space, cut.array_space, reach))
+                return MetalBox(layer, rect, max(cut.spacing(), reach))
         level = self.stack.index(layer)
         return MetalBox(layer, rect, self.stack.space(level, wide=self.stack.is_wide(level, rect)))
 

@@ -341,7 +341,7 @@ def _obstructions(
         index = layout.find_layer(*technology.spec(conductor.layer).gds)
         if index is None or cell.bbox(index).empty():
             continue
-        space = max(conductor.space, conductor.wide_space or 0)
+        space = conductor.spacing()
         blocked = kdb.Region(outline)
         for box in (box for boxes in pins.values() for at, box in boxes if at.name == conductor.name):
             blocked -= kdb.Region(box.enlarged(space, space))

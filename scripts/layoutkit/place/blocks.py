@@ -408,7 +408,7 @@ def _spaces(technology: Technology) -> Mapping[str, int]:
         for layer in device.covers:
             spaces[layer] = technology.dim("cover_space", device)
     for conductor in technology.conductors:
-        spaces[conductor.layer] = max(conductor.space, conductor.wide_space or 0)
+        spaces[conductor.layer] = conductor.spacing()
     for passive in technology.passives.values():
         for layer in passive.markers:
             spaces[layer] = max(spaces.get(layer, 0), passive.dimensions.get(f"{layer}_space", 0))

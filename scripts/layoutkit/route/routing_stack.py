@@ -82,8 +82,7 @@ class Stack:
 
     def space(self, level: int, *, wide: bool) -> int:
         """Return the distance to keep on a level; ``wide`` when one of the two is wider than the wide-metal limit."""
-        conductor = self.conductors[level]
-        return max(conductor.space, conductor.wide_space or 0) if wide else conductor.space
+        return self.conductors[level].spacing(wide=wide)
 
     @cached_property
     def widest(self) -> tuple[int | None, ...]:
@@ -187,9 +186,8 @@ class Stack:
         A row of as many cuts as make an array keeps the array's spacing, whatever the other direction holds.
         """
         cut = self.cuts[cut_index]
-        space = max(cut.space, cut.array_space) if 0 < cut.array_count <= count else cut.space
         step = 2 * self.technology.grid
-        return -(-(cut.size + space) // step) * step - cut.size
+        return -(-(cut.size + cut.spacing(count)) // step) * step - cut.size
 
     def cut_rects(self, cut_index: int, x: int, y: int, columns: int, rows: int) -> list[Rect]:
         """Return the cuts of an array centred at (x, y)."""

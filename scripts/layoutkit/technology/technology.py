@@ -117,6 +117,10 @@ class Conductor:
     area_af_um2: float | None = None
     fringe_af_um: float | None = None
 
+    def spacing(self, *, wide: bool = True) -> int:
+        """Return the distance that two pieces of metal keep where one of them is ``wide``, or none is. [dbu]"""
+        return max(self.space, self.wide_space or 0) if wide else self.space
+
     def current_ma(self, width_um: float) -> float | None:
         """Return the largest direct current of a wire of this width [mA], None if the technology states none."""
         if self.current_ma_um is None:
@@ -156,6 +160,11 @@ class Cut:
     array_reach: int = 0
     current_ma: float | None = None
     resistance_ohm: float | None = None
+
+    def spacing(self, count: int | None = None) -> int:
+        """Return the distance of ``count`` cuts in a line beside other arrays; None: of any number. [dbu]"""
+        dense = count is None or 0 < self.array_count <= count
+        return max(self.space, self.array_space) if dense else self.space
 
     def count_for(self, current_ma: float | None) -> int:
         """Return how many cuts carry a current, two at least; 1 without a current or a limit."""
@@ -318,7 +327,7 @@ class Technology:
 
         Some rules ask for more space beside very wide metal.
         """
-        stated = max(conductor.space, conductor.wide_space or 0)
+        stated = conductor.spacing()
         limits = [conductor.max_width] if conductor.max_width is not None else []
         for rule in self.rules:
             wider = rule.kind == "wide_space" and rule.severity == "error" and (rule.value or 0) > stated
