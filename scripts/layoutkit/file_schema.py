@@ -20,6 +20,7 @@ from reprlib import repr as short
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from layoutkit.errors import did_you_mean, listed
+from sturdy.schema_acceptance import accepts
 from sturdy.strict_json import refusing_repeated_keys
 
 if TYPE_CHECKING:
@@ -95,7 +96,8 @@ class FileSchema:
 
     def accepts(self, data: Any, part: str = "") -> bool:
         """Return whether ``faults`` finds none; this is quicker."""
-        return bool(self._of(part).is_valid(data))
+        schema = self.content["$defs"][part] if part else self.content
+        return accepts(schema, data, self.content) or bool(self._of(part).is_valid(data))
 
     def _of(self, part: str) -> Any:
         """Return the validator of one part, or of the whole file."""

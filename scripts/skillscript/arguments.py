@@ -18,9 +18,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from sturdy.near_names import did_you_mean
+from sturdy.schema_acceptance import EVERY_TYPE, is_type, types_of
 from sturdy.strict_json import MAX_BYTES, NotJsonError, parse_json
 
-from .accept import EVERY_TYPE, is_type, types_of
 from .envelope import ErrorCode, Fault, SkillError, show
 from .schema_references import described
 

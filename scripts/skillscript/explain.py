@@ -11,9 +11,9 @@ from jsonschema import Draft202012Validator, exceptions, validators
 from referencing import Registry
 
 from sturdy.near_names import did_you_mean
+from sturdy.schema_acceptance import matches
 from sturdy.strict_json import path_text
 
-from .accept import matches
 from .envelope import CHOICES, MAX_ECHOED, TYPE_WORDS, Fault, choice, echo, show
 from .schema_references import described
 

@@ -22,9 +22,10 @@ import os
 import re
 from copy import deepcopy
 
-from .accept import accepts, is_type, matches, types_of
+from sturdy.schema_acceptance import accepts, is_type, matches, resolve, types_of
+
 from .envelope import Fault, invalid_params
-from .schema_references import described, resolve
+from .schema_references import described
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

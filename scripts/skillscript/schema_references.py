@@ -15,6 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from sturdy.atomic_files import file_state
+from sturdy.schema_acceptance import resolve
 from sturdy.strict_json import NotJsonError, parse_json
 
 TYPE_CHECKING = False
@@ -80,30 +81,6 @@ def map_children(schema: Mapping[str, Any], change: Callable[[Any], Any]) -> dic
         else:
             result[keyword] = change(rule) if keyword in SCHEMA_SINGLES else rule
     return result
-
-
-def resolve_pointer(schema: Any, reference: Any) -> Any:
-    """Return what a local reference, such as ``#/$defs/box``, leads to in ``schema``, or None."""
-    if reference == "#":
-        return schema
-    if not isinstance(reference, str) or not reference.startswith("#/"):
-        return None
-    place = schema
-    for step in reference[2:].split("/"):
-        key = step.replace("~1", "/").replace("~0", "~")
-        if isinstance(place, dict):
-            place = place.get(key)
-        elif isinstance(place, list) and key.isdigit() and int(key) < len(place):
-            place = place[int(key)]
-        else:
-            return None
-    return place
-
-
-def resolve(schema: Any, root: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the schema that ``schema``'s local ``$ref`` names, or ``None`` if it has none that is found."""
-    found = resolve_pointer(root, schema["$ref"]) if isinstance(schema, dict) and "$ref" in schema else None
-    return found if isinstance(found, dict) else None
 
 
 def described(schema: Any, root: Mapping[str, Any]) -> Any:

@@ -27,7 +27,7 @@ from skillpack.hosts.served_schemas import (
 )
 from skillpack.hosts.work_files import WorkFiles
 from skillscript import SkillError, SkillResult
-from skillscript.schema_references import resolve_pointer
+from sturdy.schema_acceptance import resolve_pointer
 
 api, openapi = Late("skillpack.hosts.http.api"), Late("skillpack.hosts.http.openapi")
 

@@ -22,8 +22,8 @@ from skillscript import (
     parse_json,
     validate,
 )
-from skillscript.accept import accepts
 from skillscript.schema import as_declared
+from sturdy.schema_acceptance import accepts
 from sturdy.strict_json import NotJsonError, plain
 from thorough import THOROUGH
 
@@ -47,6 +47,7 @@ def schemas(inner):
             "const": VALUES,
             "properties": st.dictionaries(st.sampled_from("abc"), inner, max_size=3),
             "additionalProperties": st.booleans() | inner,
+            "propertyNames": inner,
             "required": st.lists(st.sampled_from("abc"), unique=True, max_size=2),
             "items": st.booleans() | inner,
             "prefixItems": st.lists(inner, min_size=1, max_size=2),

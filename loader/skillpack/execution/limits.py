@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from skillscript.confinement import REASON, VARIABLE, is_inside
 from skillscript.envelope import ErrorCode, Fault, SkillError, invalid_params
 from skillscript.schema import part_of
-from skillscript.schema_references import described, resolve
+from skillscript.schema_references import described
+from sturdy.schema_acceptance import resolve
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

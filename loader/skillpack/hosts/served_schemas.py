@@ -22,7 +22,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from skillscript.envelope import EXIT_CODES, own_codes
-from skillscript.schema_references import map_children, resolve
+from skillscript.schema_references import map_children
+from sturdy.schema_acceptance import resolve
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -12,7 +12,8 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from skillscript.schema_references import SCHEMA_LISTS, SCHEMA_MAPS, SCHEMA_SINGLES, child_schemas, resolve_pointer
+from skillscript.schema_references import SCHEMA_LISTS, SCHEMA_MAPS, SCHEMA_SINGLES, child_schemas
+from sturdy.schema_acceptance import resolve_pointer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -2,16 +2,12 @@
 
 ``netlist.schema.json`` states the format in plain names such as ``nmos``, ``w`` and ``d``. Other spellings are replaced
 before the check. What a schema cannot say is checked here: names are printable, and nothing is given twice.
-
-jsonschema needs about a millisecond per device, so it sees each shape once (``CheckedShapes``). A parameter is checked
-without the others; otherwise the combinations of parameters would make too many shapes.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -31,9 +27,10 @@ from layoutkit.circuit.readers.spice_expressions import parse_number
 from layoutkit.errors import did_you_mean
 from layoutkit.file_schema import JsonSchema, json_place
 from layoutkit.technology.device_kinds import KINDS
+from sturdy.schema_acceptance import accepts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
 
     from layoutkit.technology.device_kinds import DeviceKind
 
@@ -56,6 +53,21 @@ class _NetlistSchema(JsonSchema):
         area = {"params": {"properties": {"area": {"$ref": "#/$defs/area"}}}}
         device["allOf"] = [*map(_terminals_of, KINDS.values()), _of_types(areas, area)]
         return data
+
+    def accepts(self, data: Any, part: str = "") -> bool:
+        """Return whether ``faults`` finds none; of a device only what is about its own kind is looked at."""
+        kind = self._kinds.get(str(data.get("type"))) if part == "device" and isinstance(data, dict) else None
+        return (kind is not None and accepts(kind, data, self.content)) or super().accepts(data, part)
+
+    @cached_property
+    def _kinds(self) -> dict[str, dict[str, Any]]:
+        """The schema of the devices of each kind."""
+        device = self.content["$defs"]["device"]
+        rules: dict[str, list[Any]] = {name: [] for name in KINDS}
+        for each in device["allOf"]:
+            for name in each["if"]["properties"]["type"]["enum"]:
+                rules[name].append(each["then"])
+        return {name: {**device, "allOf": found} for name, found in rules.items()}
 
 
 def _terminals_of(kind: DeviceKind) -> dict[str, Any]:
@@ -111,81 +123,6 @@ class Cell:
     supplies: StatedSupplies | None = None
 
 
-class CheckedShapes:
-    """Finds the shape of a value: the schema accepts all values of one shape, or none of them.
-
-    Two numbers have the same shape if no bound of the schema lies between them, and two texts if the same patterns and
-    lengths of the schema hold for both. The order and the number of entries of a list or an object do not count. This
-    holds for ``KEYWORDS``; the schema uses no others.
-    """
-
-    KEYWORDS = frozenset((
-        "type", "enum", "const", "required", "properties", "additionalProperties", "propertyNames", "items",
-        "uniqueItems", "pattern", "minLength", "maxLength", "minimum", "maximum", "exclusiveMinimum",
-        "exclusiveMaximum", "$ref", "allOf", "if", "then", "else", "not",
-    ))  # fmt: skip
-    DEPTH = 2  # levels of a part whose content the schema looks at
-
-    def __init__(self, schema: Any) -> None:
-        stated: dict[str, set[Any]] = {keyword: set() for keyword in self.KEYWORDS}
-        self._words: set[Any] = set()
-        for keyword, rule in keywords(schema):
-            if isinstance(rule, str | int | float):
-                stated[keyword].add(rule)
-            elif keyword in ("enum", "required", "properties"):
-                self._words.update(rule)
-        self._words |= stated["const"]
-        bounds = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
-        self._bounds = sorted(set().union(*(stated[keyword] for keyword in bounds)))
-        self._lengths = sorted({*stated["minLength"], *(length + 1 for length in stated["maxLength"])})
-        self._searches = [re.compile(pattern).search for pattern in sorted(stated["pattern"])]
-
-    def of(self, value: Any, depth: int = 0) -> Hashable:
-        """Return the shape of ``value``."""
-        kind = type(value)
-        if kind is str:
-            return self.of_text(value)
-        if kind is float or kind is int:
-            below, above = bisect_left(self._bounds, value), bisect_right(self._bounds, value)
-            return "number", below, above, kind is int or value.is_integer()
-        if depth >= self.DEPTH or kind not in (dict, list):
-            return kind, value if kind is bool else None
-        if kind is dict:
-            return kind, frozenset([(self.of_text(key), self.of(item, depth + 1)) for key, item in value.items()])
-        return kind, frozenset([self.of(item, depth + 1) for item in value]), _is_unique(value)
-
-    def of_text(self, value: str) -> Hashable:
-        """Return the shape of a text or a key."""
-        if value in self._words:
-            return value
-        return "text", bisect_right(self._lengths, len(value)), *(search(value) is None for search in self._searches)
-
-
-def keywords(schema: Any) -> Iterator[tuple[str, Any]]:
-    """Yield every keyword of a schema and of its parts, with its rule, except what only describes."""
-    for keyword, rule in schema.items() if isinstance(schema, dict) else ():
-        if keyword in ("$schema", "title", "description", "x-error"):
-            continue
-        if keyword != "$defs":
-            yield keyword, rule
-        if keyword in ("$defs", "properties"):
-            parts = list(rule.values())
-        else:
-            parts = rule if isinstance(rule, list) else [rule]
-        for part in parts:
-            yield from keywords(part)
-
-
-def _is_unique(items: list[Any]) -> bool:
-    texts = [item for item in items if isinstance(item, str)]
-    return len(set(texts)) == len(texts)
-
-
-@cache
-def _shapes() -> CheckedShapes:
-    return CheckedShapes(SCHEMA.content)
-
-
 @cache
 def _fields(part: str) -> dict[str, Any]:
     """Return the fields of a part of the format, with their schemas."""
@@ -204,7 +141,6 @@ class CellReader:
     def __init__(self) -> None:
         self.faults: Faults = []
         self.ignored: set[str] = set()
-        self._accepted: dict[Hashable, bool] = {}
 
     def cell(self, data: Any, place: Place = (), part: str = "cell") -> Cell:
         """Return the cell of ``data``; it is incomplete where it has faults."""
@@ -240,7 +176,7 @@ class CellReader:
 
     def _device(self, data: Any, place: Place) -> Device | None:
         plain = _in_plain_names(data) if isinstance(data, dict) else data
-        fits = self._device_fits(plain, data, place)
+        fits = self.fits("device", plain, place, data)
         if isinstance(data, dict):
             self._given_twice(plain, data, place)
         if not fits:
@@ -259,21 +195,6 @@ class CellReader:
         terminals = {terminal: nets[terminal] for terminal in kind.all_terminals if terminal in nets}
         junctions = {name: params.pop(name) for name in JUNCTIONS if kind.is_mos and name in params}
         return Device(plain["id"], kind.name, model, params, terminals, junctions)
-
-    def _device_fits(self, plain: Any, data: Any, place: Place) -> bool:
-        params = plain.get("params") if isinstance(plain, dict) else None
-        if not isinstance(params, dict):
-            return self.fits("device", plain, place, data)
-        plain = {key: value for key, value in plain.items() if key in _fields("device")}
-        bare = {**plain, "params": {}}
-        shapes, shape = _shapes(), _shapes().of(bare)
-        if self._is_accepted("device", shape, bare) and all(
-            self._is_accepted("device", (shape, shapes.of_text(name), shapes.of(value)), plain, {name: value})
-            for name, value in params.items()
-        ):
-            return True
-        self._explain("device", plain, place, data)
-        return False
 
     def _given_twice(self, plain: dict[str, Any], data: dict[str, Any], place: Place) -> None:
         """Report the parameters and terminals that ``data`` gives in two spellings."""
@@ -335,18 +256,10 @@ class CellReader:
                 for key, item in value.items()
                 if fields.get(key, {}).keys() - {"description"}
             }
-        if self._is_accepted(part, _shapes().of(value), value):
+        if SCHEMA.accepts(value, part):
             return True
         self._explain(part, value, place, data)
         return False
-
-    def _is_accepted(self, part: str, shape: Hashable, value: Any, params: dict[str, Any] | None = None) -> bool:
-        key = part, shape
-        found = self._accepted.get(key)
-        if found is None:
-            value = value if params is None else {**value, "params": params}
-            found = self._accepted[key] = SCHEMA.accepts(value, part)
-        return found
 
     def _explain(self, part: str, value: Any, place: Place, data: Any) -> None:
         if len(self.faults) >= MAX_FAULTS:

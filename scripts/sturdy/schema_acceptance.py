@@ -2,15 +2,13 @@
 
 ``jsonschema`` takes about as long to import as KLayout. Nearly every call is valid, and a valid call needs no messages,
 so this module recognises it. It may reject a valid value, because of a keyword that it does not know, but never accepts
-an invalid one. If it rejects a value, ``schema.find_faults`` uses ``jsonschema``. A property test compares the two.
+an invalid one. If it rejects a value, its callers use ``jsonschema``. A property test compares the two.
 """
 
 from __future__ import annotations
 
 import re
 from functools import lru_cache
-
-from .schema_references import resolve
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,6 +34,30 @@ def accepts(schema: Any, value: Any, root: dict[str, Any]) -> bool:
         elif not check(rule, value, schema, root):
             return False
     return True
+
+
+def resolve_pointer(schema: Any, reference: Any) -> Any:
+    """Return what a local reference, such as ``#/$defs/box``, leads to in ``schema``, or None."""
+    if reference == "#":
+        return schema
+    if not isinstance(reference, str) or not reference.startswith("#/"):
+        return None
+    place = schema
+    for step in reference[2:].split("/"):
+        key = step.replace("~1", "/").replace("~0", "~")
+        if isinstance(place, dict):
+            place = place.get(key)
+        elif isinstance(place, list) and key.isdigit() and int(key) < len(place):
+            place = place[int(key)]
+        else:
+            return None
+    return place
+
+
+def resolve(schema: Any, root: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the schema that ``schema``'s local ``$ref`` names, or ``None`` if it has none that is found."""
+    found = resolve_pointer(root, schema["$ref"]) if isinstance(schema, dict) and "$ref" in schema else None
+    return found if isinstance(found, dict) else None
 
 
 def is_type(value: object, name: str) -> bool:
@@ -110,6 +132,10 @@ def _additional(rule: Any, value: Any, schema: dict[str, Any], root: dict[str, A
     return all(accepts(rule, item, root) for name, item in value.items() if name not in known)
 
 
+def _names(rule: Any, value: Any, _schema: dict[str, Any], root: dict[str, Any]) -> bool:
+    return type(value) is not dict or all(accepts(rule, name, root) for name in value)
+
+
 def _items(rule: Any, value: Any, schema: dict[str, Any], root: dict[str, Any]) -> bool:
     if type(value) is not list:
         return True
@@ -165,6 +191,7 @@ _CHECKS: dict[str, Check] = {
     "$ref": _ref,
     "properties": _properties,
     "additionalProperties": _additional,
+    "propertyNames": _names,
     "items": _items,
     "prefixItems": _prefix_items,
     "uniqueItems": _unique,
