@@ -326,8 +326,9 @@ class Coupling:
 
     @cached_property
     def moved(self) -> set[str]:
-        """The nets that move on their own: loud ones, inputs, and what drives an input from outside."""
-        return self.loud | {*self.subject.roles.inputs} | (self._inputs - self._biases)
+        """The nets that move on their own, or from outside: loud ones, and ports that are no bias."""
+        ports = {port for port in self.subject.circuit.ports if not self._is_mirrored(port)}
+        return self.loud | ports - self._biases
 
     @cached_property
     def _outputs(self) -> set[str]:

@@ -180,8 +180,10 @@ class WireRuns:
                 both = box & shape.box
                 if longer_side(both) < _ALONG * min(both.width(), both.height()):
                     continue  # they cross
-                if all((kdb.Region(both) & layer).is_empty() for layer in between):
-                    yield shape.prop_id, both
+                seen = kdb.Region(both)
+                for layer in between:
+                    seen -= layer
+                yield from ((shape.prop_id, piece.bbox()) for piece in seen.each())
 
     def _near(self, net: str, beside: bool) -> kdb.Region:
         """Return the places of the devices on a net, with their straps."""
