@@ -23,16 +23,20 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict, deque
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
-from itertools import pairwise
+from itertools import count, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     import klayout.db as kdb
 
     from layoutkit.rectangle import Rect
     from layoutkit.technology import Technology
+
+
+_MANY = 1000  # cuts on a conductor, as of a power device: there one cell holds several cuts of a strap
+_PART = 5  # of the longest cell, in which all cuts are as one then
 
 
 class MeshLink(NamedTuple):
@@ -91,7 +95,8 @@ def mesh_of(
         longest: Distance of vertical lines at which all metal is cut; None for no lines. Without lines, current may
             pass along a wire within a long cell that no cut lies on, whatever the wire's width. With lines, metal is
             cut only at the left and lower edges of cuts and contacts, or at corners near them, so that each has a cell
-            of its own. That is enough to judge currents, and makes fewer cells than resistances need. [dbu]
+            of its own. That is enough to judge currents, and makes fewer cells than resistances need. Where there are
+            very many, those of a fifth of this distance share one. [dbu]
     """
     mesh = Mesh()
     cuts = {cut.name: _boxes(regions.get(cut.name)) for cut in technology.cuts}
@@ -125,16 +130,18 @@ class _Slabs:
 
     def __init__(self, mesh: Mesh, name: str, region: kdb.Region, marks: Sequence[Rect], longest: int | None) -> None:
         self.longest = longest
+        self.least = longest // _PART if longest and len(marks) > _MANY else 0  # between cuts that each have a cell
         self.heights: list[int] = []
         self.rows: list[list[tuple[int, int, int]]] = []  # of each slab: left, right and number of its cells
         self.lefts: list[list[int]] = []  # of each slab: the left edges of its cells
         self.wires: list[list[int]] = []  # of each slab: how wide the metal is that each of its cells is a part of
-        self._runs: dict[int, tuple[int, int]] = {}  # x to first and last slab of the metal found there
+        self._runs: dict[int, tuple[int, int, int]] = {}  # x to first and last slab of the metal there, and its height
         edges = [(edge.p1, edge.p2) for polygon in region.each() for edge in polygon.each_edge()]
         heights = {point.y for edge in edges for point in edge}
         if longest:
             corners = sorted(heights)
-            heights |= {y for _, y, _, top in marks if not _is_near(corners, y, top - y)}
+            found = {y for _, y, _, top in marks if not _is_near(corners, y, top - y)}
+            heights |= self._apart(found)
         else:
             heights |= {y for mark in marks for y in mark[1::2]}
         self.heights = sorted(heights)
@@ -189,6 +196,16 @@ class _Slabs:
             spans.append([(round(a), round(b)) for a, b in zip(found[::2], found[1::2], strict=True) if a < b])
         return spans
 
+    def _apart(self, edges: Iterable[int]) -> set[int]:
+        """Return the edges, or some of them that are ``least`` apart."""
+        if not self.least:
+            return {*edges}
+        found: list[int] = []
+        for edge in sorted(edges):
+            if not found or edge - found[-1] >= self.least:
+                found.append(edge)
+        return {*found}
+
     def _cut(self, mesh: Mesh, name: str, spans: Sequence[Sequence[tuple[int, int]]], marks: Sequence[Rect]) -> None:
         """Cut the intervals where neighbouring slabs begin and end, and at the marks."""
         events: list[set[int]] = [{x for span in spans[row] for x in span} for row in range(len(spans))]
@@ -198,24 +215,27 @@ class _Slabs:
                 if 0 <= near < len(events):
                     splits[near] |= ends
         corners = [sorted(own) for own in splits]
+        alike: dict[tuple[int, int, int], set[int]] = defaultdict(set)  # left edges of the marks of a row and a width
         for left, bottom, right, top in marks:
+            alike[bottom, top, right - left].add(left)
+        for (bottom, top, side), lefts in alike.items():
             first, last = bisect_right(self.heights, bottom) - 1, bisect_left(self.heights, top)
             for row in range(max(first, 0), min(last, len(events))):  # a cut may reach beyond its metal
-                if not self.longest:
-                    splits[row] |= {left, right}
-                elif not _is_near(corners[row], left, right - left):
-                    splits[row].add(left)
-        for row, own in enumerate(spans):
+                if self.longest:
+                    splits[row] |= self._apart(left for left in lefts if not _is_near(corners[row], left, side))
+                else:
+                    splits[row].update(*((left, left + side) for left in lefts))
+        for row, crossed in enumerate(spans):
             if self.longest:
-                for left, right in own:
+                for left, right in crossed:
                     splits[row].update(range(left // self.longest * self.longest + self.longest, right, self.longest))
-            xs, cells, wires = sorted(splits[row]), [], list[int]()
+            xs, cells, wires = sorted(splits[row]), list[tuple[int, int, int]](), list[int]()
             low, high = self.heights[row], self.heights[row + 1]
-            for left, right in own:
-                for a, b in pairwise(xs[bisect_left(xs, left) : bisect_right(xs, right)]):
-                    cells.append((a, b, len(mesh.cells)))
-                    mesh.cells.append((name, (a, low, b, high)))
-                    wires.append(right - left)
+            for left, right in crossed:
+                sides = xs[bisect_left(xs, left) : bisect_right(xs, right)]
+                cells += zip(sides, sides[1:], count(len(mesh.cells)))
+                mesh.cells += [(name, (a, low, b, high)) for a, b in pairwise(sides)]
+                wires += [right - left] * (len(sides) - 1)
             self.rows.append(cells)
             self.wires.append(wires)
             self.lefts.append([left for left, _, _ in cells])
@@ -250,15 +270,16 @@ class _Slabs:
 
     def _thickness(self, row: int, x: int) -> int:
         """Return the height of the metal at ``x``, through the slabs above and below ``row``."""
-        low, high = self._runs.get(x, (0, -1))
+        low, high, height = self._runs.get(x, (0, -1, 0))
         if not low <= row <= high:
             low = high = row
             while low > 0 and self._holds(low - 1, x):
                 low -= 1
             while high + 1 < len(self.rows) and self._holds(high + 1, x):
                 high += 1
-            self._runs[x] = low, high
-        return self.heights[high + 1] - self.heights[low]
+            height = self.heights[high + 1] - self.heights[low]
+            self._runs[x] = low, high, height
+        return height
 
     def _holds(self, row: int, x: int) -> bool:
         """Return whether a cell of a slab holds ``x``, edges included."""
@@ -397,10 +418,12 @@ def minimum_cut(
     residual: nx.DiGraph[int] = nx.DiGraph(inf=3 * most + 1)  # networkx: twice the flow is below it
     residual.add_nodes_from((source, sink))
     for one, rooms in enumerate(left.rooms):
-        residual.add_edges_from((one, other, {"capacity": room, "flow": 0}) for other, room in rooms.items())
+        if rooms:
+            residual.add_edges_from((one, other, {"capacity": room, "flow": 0}) for other, room in rooms.items())
     boykov_kolmogorov(residual, source, sink, residual=residual)
     reached, _ = residual.graph["trees"]
-    return int(residual.graph["flow_value"]), [left.root(network.root(node)) in reached for node in range(nodes)]
+    roots = left.roots()
+    return int(residual.graph["flow_value"]), [roots[root] in reached for root in network.roots()]
 
 
 class _FlowNetwork:
@@ -413,11 +436,16 @@ class _FlowNetwork:
             for one, other, room in edges:
                 if room >= enough:
                     self.parents[self.root(one)] = self.root(other)
+        roots, rooms = self.roots(), self.rooms
         for start, end, room in edges:
-            one, other = self.root(start), self.root(end)
+            one, other = roots[start], roots[end]
             if one != other and room > 0:
-                self.rooms[one][other] = self.rooms[one].get(other, 0) + room
-                self.rooms[other][one] = self.rooms[other].get(one, 0) + room
+                near = rooms[one]
+                rooms[other][one] = near[other] = near.get(other, 0) + room
+
+    def roots(self) -> list[int]:
+        """Return the node that each node was joined to."""
+        return [node if node == above else self.root(node) for node, above in enumerate(self.parents)]
 
     def root(self, node: int) -> int:
         """Return the node that ``node`` was joined to."""
@@ -429,13 +457,13 @@ class _FlowNetwork:
     def contract(self, source: int, sink: int) -> None:
         """Join nodes that some minimum cut does not separate."""
         totals = [sum(rooms.values()) for rooms in self.rooms]
-        waiting = deque(range(len(self.rooms)))
-        queued = [True] * len(self.rooms)
+        waiting = deque(node for node, rooms in enumerate(self.rooms) if rooms)
+        queued = [bool(rooms) for rooms in self.rooms]
         while waiting:
             node = waiting.popleft()
             queued[node] = False
             rooms = self.rooms[node]
-            if node in (source, sink) or self.parents[node] != node or not rooms:
+            if not rooms or node in (source, sink) or self.parents[node] != node:
                 continue
             strongest = max(rooms, key=rooms.__getitem__)
             if 2 * rooms[strongest] < totals[node]:

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 import klayout.db as kdb
@@ -26,7 +27,7 @@ from layoutkit.lvs.compare import compare
 from layoutkit.lvs.lvs_result import measured_circuit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping, Sequence
 
     from layoutkit.circuit.circuit import Circuit, Device
     from layoutkit.extract.extracted import DrawnFinger, ExtractedDevice, Extraction
@@ -99,7 +100,7 @@ class _Search:
         self.channels = _shapes(channels_of(extraction))
         self.cores = {name: _shapes(_layer(extraction, f"core.{name}")) for name in extraction.technology.passives}
         self._on_net: dict[tuple[int, str], kdb.Shapes] = {}
-        self._pieces: dict[tuple[int, kdb.Polygon], list[tuple[int, int]]] = {}
+        self._pieces: dict[tuple[int, kdb.Polygon], list[FeedPoint]] = {}
 
     def feeds(self, device: ExtractedDevice, terminal: str, net: int) -> Feeds:
         """Return what feeds one terminal."""
@@ -130,9 +131,9 @@ class _Search:
                 (shape.bbox().center() for shape in self.on_net(net, "contact").each()),
                 key=lambda point: (point.sq_distance(place), point.x, point.y),
             )
-            contacts = every[:1]
+            contacts = [FeedPoint(self.first, point.x, point.y) for point in every[:1]]
         for point in contacts:
-            found.points[FeedPoint(self.first, point.x, point.y)] += finger.w_um / len(contacts)
+            found.points[point] += finger.w_um / len(contacts)
 
     def _silicon(self, net: int, shape: kdb.Polygon) -> list[kdb.Polygon]:
         return [
@@ -142,17 +143,17 @@ class _Search:
             if each.polygon.touches(shape)
         ]
 
-    def _on(self, pieces: Iterable[kdb.Polygon], net: int) -> list[kdb.Point]:
+    def _on(self, pieces: Sequence[kdb.Polygon], net: int) -> list[FeedPoint]:
         """Return the centres of the contacts on pieces of silicon."""
-        found = {point for piece in pieces for point in self._on_piece(piece, net)}
-        return [kdb.Point(x, y) for x, y in sorted(found)]
+        found = [self._on_piece(piece, net) for piece in pieces]
+        return found[0] if len(found) == 1 else sorted({*chain.from_iterable(found)})
 
-    def _on_piece(self, piece: kdb.Polygon, net: int) -> list[tuple[int, int]]:
+    def _on_piece(self, piece: kdb.Polygon, net: int) -> list[FeedPoint]:
         """Return the centres of the contacts on a piece of silicon, which the channels at both sides share."""
         key = (net, piece)
         if key not in self._pieces:
             near = (each.bbox().center() for each in self.on_net(net, "contact").each_touching(piece.bbox()))
-            self._pieces[key] = [(point.x, point.y) for point in near if piece.inside(point)]
+            self._pieces[key] = sorted({FeedPoint(self.first, p.x, p.y) for p in near if piece.inside(p)})
         return self._pieces[key]
 
     def _plates(self, found: Feeds, device: ExtractedDevice, terminal: str) -> None:

@@ -350,7 +350,10 @@ def poly_wires(subject: Subject) -> Iterator[Remark]:
     active = subject.role("active")
     for net in subject.nets:
         worst, where, contacts = 0.0, kdb.Box(), subject.shapes(net, "contact")
+        limit = subject.limits["wire-length.poly"]
         for piece in (subject.shapes(net, "poly") - active).each():
+            if not limit.beyond(subject.um(piece.bbox().width() + piece.bbox().height())):
+                continue  # too small for a way that is too long
             alone = kdb.Region(piece)
             ends = [contact.bbox() for contact in contacts.inside(alone).each()]
             for island in active.interacting(alone).each() if ends else ():

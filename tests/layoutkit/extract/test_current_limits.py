@@ -250,6 +250,40 @@ def test_a_long_cell_between_rows_of_cuts_carries_no_more_than_its_wire():
 
 
 @pytest.mark.parametrize("turned", [False, True])
+def test_cuts_of_a_power_device_share_cells_and_one_narrowed_strap_is_still_found(turned):
+    """met1 of sky130 carries 2.8 mA/um: 60 straps of 0.5 um, one of them narrowed to 0.2 um, carry 59 x 1.4 + 0.56 mA.
+
+    Current enters the li1 of each strap from below through a column of cuts, and leaves by a rail across all straps.
+    """
+    technology = load("sky130A")
+    ways = kdb.Trans(kdb.Trans.M45) if turned else kdb.Trans()
+    straps = [kdb.Box(x, 0, x + 500, 20_000 if x else 9500) for x in range(0, 60_000, 1000)]
+    metal = [*straps, kdb.Box(0, 9500, 200, 20_000), kdb.Box(0, 20_000, 60_000, 40_000)]
+    columns = [[kdb.Box(strap.left, y, strap.left + 170, y + 170) for y in range(100, 9000, 360)] for strap in straps]
+
+    def mesh(used):
+        regions = {
+            "met1": kdb.Region([box.transformed(ways) for box in metal]).merged(),
+            "li1": kdb.Region([box.transformed(ways) for box in straps]).merged(),
+            "mcon": kdb.Region([cut.transformed(ways) for column in columns for cut in column[:used]]),
+        }
+        return mesh_of(technology, regions, longest=5000)
+
+    fine, coarse = mesh(16), mesh(25)  # 960 cuts, and 1,500
+    assert len(coarse.cells) < len(fine.cells)
+    source, sink = len(coarse.cells), len(coarse.cells) + 1
+    limits = [1000.0 if limit is None else limit for limit in capacities(technology, coarse)[0]]  # li1 states none
+    edges = [(a.one, a.other, round(limit * 1e6)) for a, limit in zip(coarse.links, limits, strict=True)]
+    for end, name, points in (
+        (source, "li1", [cut.center() for column in columns for cut in column]),
+        (sink, "met1", [kdb.Point(x, 39_000) for x in range(100, 60_000, 500)]),
+    ):
+        edges += [(end, coarse.at(name, place.x, place.y), 10**9) for place in (ways * point for point in points)]
+    flow, _ = minimum_cut(sink + 1, edges, source, sink)
+    assert flow / 1e6 == pytest.approx(59 * 1.4 + 0.56)
+
+
+@pytest.mark.parametrize("turned", [False, True])
 def test_a_narrow_wire_that_enters_wider_metal_at_a_cut_carries_what_it_does_elsewhere(turned):
     """Metal2 of sg13g2 carries 2 mA/um, or 0.6 mA where it is narrow: a wire of 0.2 um is no weaker at a rail.
 
