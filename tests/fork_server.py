@@ -6,6 +6,7 @@ killed. The server ends when the last test worker has closed its connection.
 """
 
 import contextlib
+import functools
 import importlib
 import json
 import os
@@ -21,6 +22,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 MEASURED = "--measured"
+COPYING = {"install", "export", "update"}  # commands of skillpack that copy skills
 LIBRARIES = {
     "scripts": ("yaml", "jsonschema", "click", "frontmatter"),
     "engine": ("klayout.db", "klayout.rdb", "klayout.lay", "numpy", "numba", "yaml", "jsonschema"),
@@ -67,10 +69,13 @@ def serve(address):
                 client.send(b"leased")
                 leases = leases - {listening} | {client}
             elif said == b"run":
+                order = json.loads(os.pread(files[0], os.fstat(files[0]).st_size, 0))
+                if COPYING.intersection(order["arguments"]):
+                    read_packages()
                 child = os.fork()
                 if child == 0:
                     listening.close()
-                    run_order(files, measurement)
+                    run_order(order, files, measurement)
                 asked[child] = client
             for file in files:
                 os.close(file)
@@ -120,6 +125,16 @@ def prepare(kind):
     return measurement
 
 
+@functools.cache
+def read_packages():
+    """Read what the packages of this project import, which each copy of a skill needs: two seconds a process."""
+    from skillpack.copies.packages import needed_by, own_distribution, packages_of, providers
+
+    packages = packages_of(own_distribution() or "")
+    needed_by(ROOT / "skills/mos-pcell", Path(__file__), packages, packages)
+    providers()
+
+
 def warm_up():
     """Load all technologies and numba's compiled code, and lay out a pair."""
     from layoutkit.flow.build import build_layout
@@ -153,15 +168,13 @@ def start_measurement():
     return measurement
 
 
-def run_order(files, measurement):
+def run_order(order, files, measurement):
     """Run the requested script in this process, and end the process."""
     os.setpgid(0, 0)
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    with os.fdopen(files[0], encoding="utf-8") as given:
-        given.seek(0)
-        order = json.load(given)
+    os.close(files[0])
     for number, file in enumerate(files[1:]):
         os.dup2(file, number)
         os.close(file)
