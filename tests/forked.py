@@ -189,7 +189,7 @@ def programs():
             new = home / "new programs"
             new.mkdir(exist_ok=True)
             python = made / "python-of-tools"
-            stand_in(new / "uv", words=["run"])
+            stand_in(new / "uv", words=["run"], python=python)
             stand_in(new / python.name, python=python)
             stand_in(new / "skillpack", before=[BIN / "skillpack"], python=python, kind="scripts")
             new.rename(made)

@@ -23,8 +23,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from layoutkit.errors import LayoutkitError, UnsupportedOperationError
-from layoutkit.flow.tries import free_memory_mb
-from layoutkit.layout.reports import sha256_of
 from sturdy.child_process import end
 
 if TYPE_CHECKING:
@@ -188,6 +186,8 @@ def with_files(outcome: JobOutcome, folder: Path, limits: Limits) -> JobOutcome:
         message = f"its files are larger than {limits.output_mb} MB together: {text}"
         error = {"code": "INTERNAL_ERROR", "message": message, "details": None}
         return replace(outcome, status=TOO_LARGE, answer=None, error=error)
+    from layoutkit.layout.reports import sha256_of  # imports KLayout, which a job server leaves to its jobs
+
     return replace(outcome, files={name: sha256_of(path) or "" for name, path in found.items()})
 
 
@@ -359,6 +359,8 @@ class LocalProcesses:
     def open(self, limits: Limits) -> LocalWorkplace:
         """Return the processes; the first job starts each."""
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        from layoutkit.flow.tries import free_memory_mb
+
         return LocalWorkplace(max(1, min(self.count or cores, free_memory_mb() // limits.memory_mb)), limits)
 
 

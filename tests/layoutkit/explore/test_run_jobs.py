@@ -192,8 +192,13 @@ def test_jobs_that_cannot_be_run_are_refused(tmp_path):
         run([do("square", n=1), Job("stand_in_jobs:square", {"n": 2}, folder=do("square", n=1).home)], tmp_path)
 
 
+def test_a_job_server_leaves_the_engine_to_its_jobs():
+    code = "import sys, layoutkit.explore.job_server; print({'klayout.db', 'numpy'} & {*sys.modules})"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"
+
+
 def test_no_more_jobs_run_at_a_time_than_the_memory_allows(monkeypatch):
-    monkeypatch.setattr("layoutkit.explore.jobs.free_memory_mb", lambda: 1000)
+    monkeypatch.setattr("layoutkit.flow.tries.free_memory_mb", lambda: 1000)
     assert LocalProcesses(8).open(Limits(memory_mb=300)).slots == 3
     assert LocalProcesses(8).open(Limits(memory_mb=3000)).slots == 1
     assert LocalProcesses(2).open(Limits(memory_mb=300)).slots == 2
