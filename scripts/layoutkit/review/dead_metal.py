@@ -33,6 +33,8 @@ _EDGE_UM = 0.5  # metal this near to the edge of the layout is at the edge [um]
 _EDGES = 0.1  # share of the edges of pads in the length of a way that is a wire [1]
 _STRAPS_UM = 2.5  # from an array of interleaved transistors to the straps at its sides [um]
 _STRAIGHT = 0.2  # of the longer side of a way: the shorter one of a strap [1]
+_WIDE = 2  # half as many times the least width is wide, where it is twice what the current needs as well
+_PLATE_UM = 2.5  # from a plate to the edge of its metal [um]
 _LOOP_UM = 5.0  # ways up to this length may join two straps of one device twice [um]
 
 
@@ -77,6 +79,7 @@ class DeadMetal:
             places += box_around(each.box for each in found)
             yield from found
         yield from self.supply_ends()
+        yield from self.wide()
         if whole:
             why = f"{100 * dead_area / whole:.3g} % of the area of all signal wires carries nothing"
             yield from subject.finding("dead-metal", dead_area / whole, why, where=places)
@@ -92,6 +95,32 @@ class DeadMetal:
             stubs = [each for each in self._dead(net, short) if each.box.inside(inner)]
             stubs = [each for each in stubs if not any(each.box.inside(rail) for rail in rails)]
             yield from self._of_net(net, stubs, "supplies")
+
+    def wide(self) -> Iterator[Remark]:
+        """Yield the signals with much metal that is wider than their current needs, apart from plates."""
+        subject, technology, limit = self.subject, self.subject.technology, self.subject.limits["dead-metal.wide"]
+        whole, reach = subject.box.area(), technology.to_dbu(_PLATE_UM)
+        for net in self.signals:
+            if not limit.beyond(sum(metal.area() for metal in subject.metal(net).values()) / whole):
+                continue
+            own = (placed for placed in subject.placed if placed.device.type == "capacitor" and net in placed.ends)
+            plates = region_of(box.enlarged(reach) for placed in own for box in placed.boxes)
+            carrying = [p for p, end in subject.feeds(net) if end in p.device.kind.ends and not subject.is_idle(p)]
+            if any(subject.drive(placed) or placed.id in subject.both_ways for placed in carrying):
+                continue  # the wires of a switch or pass device are wide for their resistance
+            ampere, wide = max((subject.current(placed) or 0.0 for placed in carrying), default=0.0), kdb.Region()
+            for name, metal in subject.metal(net).items():
+                spec = technology.conductor(name)
+                half = max(_WIDE * spec.width, technology.to_dbu(spec.width_um(1000 * ampere)))
+                wide += (metal - plates).sized(-half).sized(half)
+            wide.merge()
+            area = f"{wide.area() * technology.dbu_um**2:.3g} um2"
+            why = (
+                f"{net} has {area} of metal over {2 * _WIDE} times the least width and what {1e6 * ampere:.3g} uA need"
+            )
+            yield from subject.finding(
+                "dead-metal.wide", wide.area() / whole, why, where=wide.bbox(), nets=[net], cause="wide"
+            )
 
     def _of_net(self, net: str, stubs: Sequence[Stub], cause: str) -> list[Remark]:
         """Return the dead metal of a net as one finding, at the longest piece."""

@@ -59,6 +59,7 @@ class Matching:
             yield from self.halves(group)
             yield from self.unlike(group)
             yield from self.covered(group)
+            yield from self.busy_gates(group)
             if group.is_ordered:
                 yield from self.bare_ends(group)
         for group in self._switched():
@@ -361,6 +362,16 @@ class Matching:
             kinds.append(("foreign-over-gates.supply", own - supplies))
         return next(filter(None, (self._unlike_cover(group, name, nets) for name, nets in kinds)), [])
 
+    def busy_gates(self, group: MatchedDevices) -> list[Remark]:
+        """Return whether the wires of the drains and sources of a pair lie over much of its gates."""
+        gates = {placed.device.terminals["g"] for placed in group.devices}
+        nets = _nets_of(group) - gates if group.words == _PAIR else set[str]()
+        _, whole, seen = self._covered(group, nets, above=0)
+        why = f"wires of {', '.join(sorted(seen))} run over {100 * whole:.3g} % of the gates of {group.called}"
+        return self.subject.finding(
+            "foreign-over-gates.own", whole, why, devices=group.devices, nets=seen, cause="own wires"
+        )
+
     def covered_switches(self) -> Iterator[Remark]:
         """Yield the equal switches of signals some of which a supply covers more than others."""
         supplies, alike = {*self.subject.supplies.power, *self.subject.supplies.ground}, defaultdict(list)
@@ -386,15 +397,17 @@ class Matching:
             cause="" if foreign else name,
         )
 
-    def _covered(self, group: MatchedDevices, nets: AbstractSet[str]) -> tuple[list[float], float, set[str]]:
-        """Return the covered share of each device, and of all; wires on own nets count above straps only."""
+    def _covered(
+        self, group: MatchedDevices, nets: AbstractSet[str], *, above: int = _STRAPS
+    ) -> tuple[list[float], float, set[str]]:
+        """Return the covered share of each device, and of all; wires on own nets count above a level only."""
         subject, own, over, seen = self.subject, _nets_of(group), kdb.Region(), set[str]()
         every = region_of(box for placed in group.devices for box in placed.boxes)
         wires: dict[str, kdb.Region] = defaultdict(kdb.Region)
         for shape in self._wires.each_overlapping(every.bbox()):
             level, number = divmod(shape.prop_id, len(subject.nets))
             net = subject.nets[number]
-            if net in nets and (net not in own or level > _STRAPS):
+            if net in nets and (net not in own or level > above):
                 wires[net].insert(shape.polygon)
         for net, region in wires.items():
             near = every & region

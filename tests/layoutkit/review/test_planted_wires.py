@@ -124,3 +124,59 @@ def test_a_net_of_more_gates_is_no_counterpart(shared, expected):
     planted.ends["vss"] = planted.ends["vss"][-2:]
     planted.comb("vss", -5.0, left=0.0)
     assert severities(planted.review(limits=UNSAID), "net-pair", "wired unlike") == expected
+
+
+def covered(figure, nets):
+    """Return a pair with a part of each gate below Metal2 that is joined to a column at its drain or gate."""
+    planted = pair()
+    for net, x in zip(nets, (0.0, 3.2), strict=True):
+        planted.box("Metal2", x + 0.6, 14 - 4 * figure, x + 1.6, 14, net)
+        planted.box("Metal2", x + 1.0, 13.9, x + (1.2 if net[0] == "i" else 2.04), 14.6 if net[0] == "i" else 14, net)
+    return wired(planted).review()
+
+
+@both("foreign-over-gates.own", "should")
+def test_drains_over_the_gates_of_their_pair(figure, expected):
+    assert severities(covered(figure, ("outp", "outn")), "foreign-over-gates", "run over") == expected
+
+
+def test_wires_of_the_gates_themselves_over_them():
+    assert severities(covered(0.9, ("inp", "inn")), "foreign-over-gates", "run over") == set()
+
+
+@both("dead-metal.wide", "should")
+def test_a_plate_of_metal_where_a_wire_will_do(figure, expected):
+    """On Metal5 beside the pair, 8 um wide, where Metal5 is 0.44 um wide at least and the pair draws microamperes."""
+    planted = wired(pair())
+    for corner in (-10, 50):
+        planted.square("Metal1", corner, corner, 0.4)
+    area = planted.cell.dbbox().area()
+    planted.via3("outp", planted.ends["outp"][0][0], 24)
+    planted.square("Via4", planted.ends["outp"][0][0], 24, 0.26)
+    planted.box("Metal5", 0, 23.5, 8, 23.5 + figure * area / 8, "outp")
+    assert severities(planted.review(), "dead-metal", "times the least width") == expected
+
+
+@pytest.mark.parametrize(("ampere", "expected"), [(2e-3, {"should"}), (2e-1, set())])
+def test_metal_as_wide_as_its_current_needs(ampere, expected):
+    planted = wired(pair())
+    planted.via3("outp", planted.ends["outp"][0][0], 24)
+    planted.square("Via4", planted.ends["outp"][0][0], 24, 0.26)
+    planted.box("Metal5", 0, 24 - 0.5, 4, 40, "outp")
+    review = planted.review(constraints={"device_currents": [{"device": "M1", "current": ampere}]})
+    assert severities(review, "dead-metal", "times the least width") == expected
+
+
+@pytest.mark.parametrize(("gate", "expected"), [("outn", {"should"}), ("clk", set())])
+def test_metal_of_a_switch_is_wide_for_its_resistance(gate, expected):
+    """A plate on the drain of M4, which amplifies, or passes the voltage of port a to b."""
+    planted = Planted()
+    planted.mos("M4", "nmos", 0, 0, 4, 0.5, "b clk a vss" if gate == "clk" else "b outn vss vss")
+    planted.mos("M5", "pmos", 12, 0, 4, 0.5, "b clkb a vdd" if gate == "clk" else "b bp vdd vdd")
+    for number, net in enumerate(planted.ends):
+        planted.comb(net, {"vss": -4.0, "vdd": 20.0}.get(net, 8.0 + 2 * number))
+    (x, _), track = planted.ends["b"][0], 8.0 + 2 * list(planted.ends).index("b")
+    planted.via3("b", x, track)
+    planted.square("Via4", x, track, 0.26)
+    planted.box("Metal5", x - 1, track - 0.5, x + 6, track + 6, "b")
+    assert severities(planted.review(), "dead-metal", "times the least width") == expected
