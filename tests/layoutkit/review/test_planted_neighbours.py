@@ -144,7 +144,7 @@ def test_a_mirror_of_unlike_lengths(long, expected):
 
 @pytest.mark.parametrize(("sides", "alike"), [((4, 4), True), ((4, 6), False)])
 def test_outputs_that_differ_although_equal_capacitors_are_on_them(sides, alike):
-    """The capacitors lead to different nets, so that they are no images; of unlike ones capacitances are not compared."""
+    """The capacitors lead to different nets: no images. Capacitances of what is unlike are not compared."""
     planted = pair()
     for net, track in {"inp": 18.0, "inn": 19.0, "tail": 7.0, "bias": -3.0, "vss": -5.0, "outn": 31.0}.items():
         planted.comb(net, track, port=net != "tail")
