@@ -7,7 +7,8 @@ of a layout: an engineer looks at those first.
 from __future__ import annotations
 
 from collections import defaultdict
-from functools import cached_property
+from functools import cache, cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 import klayout.db as kdb
@@ -28,6 +29,7 @@ _LEVELS = 2  # wires so many levels above each other, with no metal between, run
 _ALONG = 3  # times the width of what is covered from which on wires over each other do not just cross
 _OWN_UM = (1.0, 2.5)  # so near to transistors on both nets, their terminals lie over each other and side by side [um]
 _WORTH = 0.06  # share of the layout's longer side that a way must have, too [1]
+_BETWEEN = ("between",)  # in place of layers
 _MOST = 5  # ways that are named, the longest first
 
 
@@ -54,6 +56,7 @@ class WireRuns:
         self.subject, self.groups, self.coupling = subject, groups, coupling
         self.nets = [net for net in subject.nets if net not in subject.supplies]
         self.least = int(_WORTH * longer_side(subject.box))
+        self._near = cache(self._near_of)
 
     def findings(self) -> Iterator[Remark]:
         """Yield the longest ways along other wires as one finding, and those over foreign transistors as another."""
@@ -63,15 +66,19 @@ class WireRuns:
     def along(self) -> list[Remark]:
         """Return the longest ways of signals over, under or beside others, away from the devices on both."""
         found = []
-        for (one, other), pieces in self._pieces.items():
-            if sum(map(longer_side, (*pieces[0], *pieces[1]))) >= self.least and not self._may_run(one, other):
-                alike = self.subject.net_images.get(one) == other  # run side by side, but not over each other
-                boxes = [
-                    piece.bbox()
-                    for beside in ((False,) if alike else (False, True))
-                    for piece in (_thick(pieces[beside]) - (self._near(one, beside) & self._near(other, beside))).each()
-                ]
-                found.append(self._way(boxes, (one, other), self._plates(boxes, {one, other})))
+        for (one, other), ways in self._ways.items():
+            if sum(map(longer_side, chain(*ways.values()))) < self.least or self._may_run(one, other):
+                continue
+            boxes: list[kdb.Box] = []
+            for hidden, pieces in ways.items():
+                beside = hidden is _BETWEEN
+                if beside and self.subject.net_images.get(one) == other:
+                    continue  # images run side by side, but not over each other
+                away = _thick(pieces) - (self._near(one, beside) & self._near(other, beside))
+                for layer in () if beside else hidden:
+                    away -= self.subject.layer(layer)
+                boxes += (piece.bbox() for piece in away.each())
+            found.append(self._way(boxes, (one, other), self._plates(boxes, {one, other})))
         return self._longest("coupling.run", found)
 
     def over(self) -> list[Remark]:
@@ -152,10 +159,14 @@ class WireRuns:
         return found
 
     @cached_property
-    def _pieces(self) -> dict[tuple[str, str], tuple[list[kdb.Box], list[kdb.Box]]]:
-        """Where two nets run along each other: what one covers of the other, and what is between them. [dbu]"""
+    def _ways(self) -> dict[tuple[str, str], dict[tuple[str, ...], list[kdb.Box]]]:
+        """Where two nets run along each other. [dbu]
+
+        What is between wires side by side is under ``_BETWEEN``; what one wire covers of another one is under the
+        layers of the levels between, which may hide it.
+        """
         conductors = self.subject.technology.conductors
-        found: dict[tuple[int, int], tuple[list[kdb.Box], list[kdb.Box]]] = defaultdict(lambda: ([], []))
+        found: dict[tuple[int, int], dict[tuple[str, ...], list[kdb.Box]]] = defaultdict(lambda: defaultdict(list))
         levels = [kdb.Shapes() for _ in conductors]
         for number, net in enumerate(self.nets):
             for level, box in self._rectangles[net]:
@@ -165,27 +176,17 @@ class WireRuns:
                 reach = _BESIDE * conductors[level].space
                 for shape in levels[level].each_touching(box.enlarged(reach)):
                     if shape.prop_id > number and not (between := _between(box, shape.box, reach)).empty():
-                        found[number, shape.prop_id][True].append(between)
-                for other, both in self._above(levels, level, box):
-                    if other != number:
-                        found[min(number, other), max(number, other)][False].append(both)
-        return {(self.nets[one], self.nets[other]): pieces for (one, other), pieces in sorted(found.items())}
+                        found[number, shape.prop_id][_BETWEEN].append(between)
+                for above in range(level + 1, min(level + 1 + _LEVELS, len(levels))):
+                    hidden = tuple(conductor.layer for conductor in conductors[level + 1 : above])
+                    for shape in levels[above].each_overlapping(box):
+                        both = box & shape.box
+                        along = longer_side(both) >= _ALONG * min(both.width(), both.height())  # else they cross
+                        if along and shape.prop_id != number:
+                            found[min(number, shape.prop_id), max(number, shape.prop_id)][hidden].append(both)
+        return {(self.nets[one], self.nets[other]): dict(ways) for (one, other), ways in sorted(found.items())}
 
-    def _above(self, levels: Sequence[kdb.Shapes], level: int, box: kdb.Box) -> Iterator[tuple[int, kdb.Box]]:
-        """Yield what wires over a rectangle cover of it along their way, with no metal between, and their numbers."""
-        conductors = self.subject.technology.conductors
-        for above in range(level + 1, min(level + 1 + _LEVELS, len(levels))):
-            between = [self.subject.layer(each.layer) for each in conductors[level + 1 : above]]
-            for shape in levels[above].each_overlapping(box):
-                both = box & shape.box
-                if longer_side(both) < _ALONG * min(both.width(), both.height()):
-                    continue  # they cross
-                seen = kdb.Region(both)
-                for layer in between:
-                    seen -= layer
-                yield from ((shape.prop_id, piece.bbox()) for piece in seen.each())
-
-    def _near(self, net: str, beside: bool) -> kdb.Region:
+    def _near_of(self, net: str, beside: bool) -> kdb.Region:
         """Return the places of the devices on a net, with their straps."""
         subject = self.subject
         own, heads = subject.technology.to_dbu(_OWN_UM[beside]), subject.technology.to_dbu(HEADS_UM)
@@ -197,11 +198,16 @@ class WireRuns:
 
     def _may_run(self, one: str, other: str) -> bool:
         """Return whether two nets may run side by side, or are judged elsewhere."""
-        coupling, circuit = self.coupling, self.subject.circuit
+        coupling = self.coupling
         judged = {one, other} & coupling.quiet and {one, other} & coupling.loud
         still = not {one, other} & self._moving
-        ends = ({device.terminals[end] for end in device.kind.ends} for device in circuit.devices)
-        return bool(judged) or still or {one, other} in ends
+        return bool(judged) or still or frozenset((one, other)) in self._ends
+
+    @cached_property
+    def _ends(self) -> set[frozenset[str]]:
+        """The nets at both ends of each device."""
+        devices = self.subject.circuit.devices
+        return {frozenset(device.terminals[end] for end in device.kind.ends) for device in devices}
 
     @cached_property
     def _moving(self) -> set[str]:
