@@ -136,16 +136,13 @@ class _Recognition:
         }
         for source in mirrors.driven(self._tails() or {("", "")}, FEWEST_SOURCES, self._taken, folded):
             self._add(source)
-        self._cascodes_of_pairs(folded=True)
         self._symmetric_pairs()
-        self._cascodes_of_pairs(folded=False)
         self._pairs_on_mirrors()
         for source in mirrors.driven((), 2, self._taken):
             self._add(source)
         above = [pair for each in self._found["current_mirror"] for pair in mirrors.cascode_pairs(each, self._taken)]
         for first, second in above:
-            if not {first.id, second.id} & self._taken:
-                self._add_pair("cascode_pair", first, second, {"matched": True, "common_gate": first.terminals["g"]})
+            self._add_pair("cascode_pair", first, second, {"matched": True, "common_gate": first.terminals["g"]})
         for diode, mesh in mesh_mirrors(self._channels, self._taken):
             properties = {"matched": True, "topology": "translinear", "reference": diode.id, "outputs": [mesh.id]}
             properties |= {"ratios": {mesh.id: 1.0}, "common_gate": diode.terminals["g"]}
@@ -320,7 +317,7 @@ class _Recognition:
         latched = self._latch_sources()
         inverting = {name for group in inverters(self._channels, self._taken, mirrored) for name in group.devices}
         inputs = [self._pair(pair.devices) for pair in self._found["differential_pair"]]
-        amplified = {net: self._drains_of(*pair) for pair in inputs for net in self._drains_of(*pair)}
+        amplified = {net for pair in inputs for net in self._drains_of(*pair)}
         switched = {
             name
             for mirror in self._found["current_mirror"]
@@ -336,18 +333,13 @@ class _Recognition:
             direct = kind == "cross_coupled_pair" and first.terminals["d"] == second.terminals["g"]
             if kind not in MODULE_TYPES or kind == "differential_pair" or direct or names <= inverting:
                 continue
-            if first.is_mos and self._channels.select(first, second):
-                continue
             logic = names <= self._channels.in_logic_gates and not latched.issuperset(self._drains_of(first, second))
-            logic = logic and not {first.terminals["g"], second.terminals["g"]} <= amplified.keys()
+            logic = logic and not {first.terminals["g"], second.terminals["g"]} <= amplified
             if logic or self._pulls_bias(first) or self._pulls_bias(second):
                 continue
             loads = first.is_mos and all(map(self._is_diode, (first, second)))
             if (names & self._taken and not loads) or (loads and self._carry_one_current(first, second)):
                 continue
-            outputs = [amplified.get(device.terminals["g"], set()) for device in (first, second) if loads]
-            if loads and all(outputs) and not outputs[0] & outputs[1]:
-                continue  # the loads of two amplifiers
             properties: dict[str, Any] = {"matched": True}
             for terminal, name in (("g", "common_gate"), ("s", "common_source")) if first.is_mos else ():
                 if first.terminals[terminal] == second.terminals[terminal]:
@@ -438,31 +430,6 @@ class _Recognition:
         below = self._channels.drains.get(device.terminals["s"], ())
         lowest = not any(each.terminals["g"] == device.terminals["g"] for each in below)
         return lowest and self._channels.stack_of(device)[-1].terminals["d"] == device.terminals["g"]
-
-    def _cascodes_of_pairs(self, *, folded: bool) -> None:
-        """Add the equal transistors on the drains of an input pair, on one gate or on those of the pair.
-
-        They are images, and hence known, unless the axis lies elsewhere, as between two equal amplifiers. With their
-        drains on one net they are loads. ``folded`` ones are of the other type.
-        """
-        known = {frozenset(group.devices) for groups in self._found.values() for group in groups}
-        known |= {frozenset(names) for _, *names in self._images()} if folded else set()
-        cascoded = {name for mirror in self._found["current_mirror"] for name in mirror.properties.get("cascodes", ())}
-        for pair in self._found["differential_pair"]:
-            inputs = self._pair(pair.devices)
-            above = [self._channels.sources.get(each.terminals["d"], ()) for each in inputs]
-            rows = [[top for top in tops if (top.type != inputs[0].type) == folded] for tops in above]
-            if any(len(row) != 1 for row in rows) or not pair.properties["matched"]:
-                continue
-            first, second = (row[0] for row in rows)
-            gates = [first.terminals["g"], second.terminals["g"]]
-            together = gates[0] == gates[1] or gates == [each.terminals["g"] for each in inputs]
-            names = {first.id, second.id}
-            cascoded |= {*pair.devices[2:]}  # of stacks
-            if together and same_size(first, second) and not (names <= cascoded or names in known or len(names) == 1):
-                kind = "cascode_pair" if gates[0] == gates[1] else "symmetric_pair"
-                kind = "load_pair" if first.terminals["d"] == second.terminals["d"] else kind
-                self._add_pair(kind, first, second, {"matched": True})
 
     @cached_property
     def _image_of(self) -> dict[str, str]:
