@@ -21,7 +21,7 @@ SPARE = 60
 ROOMS = {
     "designgraph": (2259, 13),
     "layoutkit": (719, 8),
-    "layoutkit/circuit": (10659, 47),
+    "layoutkit/circuit": (10632, 47),
     "layoutkit/draw": (7288, 29),
     "layoutkit/drc": (1700, 11),
     "layoutkit/explore": (2019, 11),
@@ -35,7 +35,7 @@ ROOMS = {
     "layoutkit/review": (5600, 22),
     "layoutkit/route": (4092, 16),
     "layoutkit/simulate": (1794, 9),
-    "layoutkit/technology": (2758, 13),
+    "layoutkit/technology": (2741, 13),
     "layoutkit/tools": (3557, 17),
     "layoutkit/view": (982, 6),
     "skillpack": (425, 4),

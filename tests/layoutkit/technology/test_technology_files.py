@@ -17,7 +17,6 @@ from layoutkit.technology.expressions import require
 from layoutkit.technology.inspection import SCHEMA as TECHNOLOGY_SCHEMA
 from layoutkit.technology.technology import PURPOSES
 from layoutkit.technology.technology_files import SHIPPED, read_document
-from layoutkit.technology.technology_reader import read_rule
 
 PAGE = Path(__file__).parents[3] / "skills/technology-files/references/technology-format.md"
 TECHNOLOGIES = {name: load(name) for name in names()}
@@ -118,14 +117,6 @@ def test_lengths_are_whole_database_units_and_areas_are_square_ones():
     assert sky.rule("li.2").value is None
     assert sky.rule("li.2").value_um == 10
     assert sky.rule("n/psd.8").value is None
-
-
-@pytest.mark.parametrize(
-    "entry", [{}, {"id": "A"}, {"kind": "width"}, 3, None, {"id": "A", "kind": "width", "value": "x"}]
-)
-def test_a_malformed_rule_entry_is_told(entry):
-    with pytest.raises(TechnologyError, match="malformed rule"):
-        read_rule(entry, 0.001)
 
 
 def test_a_rule_defined_twice_is_told(tmp_path):
