@@ -25,6 +25,8 @@ _PORT_UM = 1.0  # a port this near to the edge is joined there; less is called n
 _OUTSIDE_UM = 0.1  # a signal this far outside the rails is within them; less is called noise by an engineer [um]
 _FRAMED = 0.5  # share of the transistors' height from which on rails frame them
 _FEWEST_CELLS = 3  # equal cells from which on they are an array
+_FEWEST_CHANNELS = 8  # channels on a supply from which on its rail has to be joined at several places
+_TIE_UM = 5.0  # cuts farther apart than this are different joints of a rail [um]
 _LEAST_AT_RAILS = 6  # transistors from which their share at the right rail is judged
 
 
@@ -225,6 +227,34 @@ def rails(subject: Subject) -> Iterator[Remark]:
             where=turned(box_around(rails), upright=upright),
             nets=[net],
         )
+
+
+def rail_ties(subject: Subject) -> Iterator[Remark]:
+    """Yield the long rails of ports that a block of many channels hangs on at few places."""
+    for net in [net for net in subject.nets if net in subject.supplies and subject.labels.get(net)]:
+        ends = [(p, end) for p, end in subject.feeds(net) if p.device.is_mos and end in p.device.kind.ends]
+        channels = sum(len(placed.boxes) for placed, _ in ends if not subject.is_idle(placed))
+        found = [rail for upright in (False, True) for rail in rails_of(subject, net, upright=upright)]
+        for conductor, rail in found if channels >= _FEWEST_CHANNELS else ():
+            ties, length = _ties(subject, net, conductor, rail), subject.um(max(rail.width(), rail.height()))
+            if ties and any(rail.contains(point) for _, point, _ in subject.labels[net]):
+                why = f"the rail of {net}, {length:.3g} um long, is joined to a block of {channels} channels at "
+                why += f"{ties} place{'s' * (ties > 1)}"
+                yield from subject.finding("rails.tied", length / ties, why, where=rail, nets=[net], cause="few ties")
+
+
+def _ties(subject: Subject, net: str, conductor: str, rail: kdb.Box) -> int:
+    """Return the number of places, apart from each other, at which cuts or other metal join a rail to its net."""
+    technology, upright = subject.technology, rail.height() > rail.width()
+    cuts = [c.name for c in technology.cuts if conductor in map(technology.resolve, (c.below, c.above))]
+    boxes = [each.bbox() for cut in cuts for each in subject.shapes(net, cut).each()]
+    beside = (subject.shapes(net, conductor) - kdb.Region(rail)).interacting(kdb.Region(rail))
+    joints = [box for box in boxes if box.inside(rail)] + [piece.bbox() & rail for piece in beside.each()]
+    near, places = technology.to_dbu(_TIE_UM), list[int]()
+    for place in sorted(box.center().y if upright else box.center().x for box in joints):
+        if not places or place - places[-1] > near:
+            places.append(place)
+    return len(places)
 
 
 def _outer_rails(subject: Subject) -> tuple[dict[str, list[kdb.Box]], bool]:

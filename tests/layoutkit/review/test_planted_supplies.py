@@ -223,3 +223,31 @@ def test_a_port_that_leads_to_no_device():
     planted.label("spare", "Metal3", -5, 20)
     found = [each for each in planted.review().findings if "leads to no device" in each.why]
     assert [(each.id, each.severity, each.nets) for each in found] == [("rails", "should", ("spare",))]
+
+
+def hanging(length, fingers=8, places=1):
+    """Return a block of channels whose ground hangs on a long rail at some places, 7 um apart."""
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, 2, 1, "out in vss vss", fingers=fingers)
+    for net, track in (("in", 6), ("out", 8)):
+        planted.comb(net, track)
+    planted.comb("vss", -3, left=-3, right=20, width=1, port=False)
+    planted.box("Metal4", -3, -4, length - 3, -2, "vss")
+    for place in range(places):
+        planted.via3("vss", 7 * place, -3)
+    planted.label("vss", "Metal4", -2.8, -3)
+    return [each for each in planted.review().findings if each.id == "rails" and "is joined to a block" in each.why]
+
+
+@both("rails.tied", "should")
+def test_a_long_rail_that_a_block_hangs_on_at_one_place(figure, expected):
+    found = hanging(figure)
+    assert {each.severity for each in found} == expected
+    assert all(each.measured == pytest.approx(figure, rel=1e-3) for each in found)
+
+
+def test_a_rail_that_is_joined_at_several_places_or_feeds_few_channels():
+    length = 1.1 * limit("rails.tied", "should")
+    assert hanging(length)
+    assert not hanging(length, places=2)
+    assert not hanging(length, fingers=6)
