@@ -221,15 +221,6 @@ class Channels:
         ends = self._ends_of(device)
         return ends in self._both_types and not any(net in self.supplies for net in ends)
 
-    def select(self, one: Device, other: Device) -> bool:
-        """Whether two transistors are halves of transmission gates, of which either is on, to a net without current."""
-        companions = [
-            each for each in self.channel_ends(one.terminals["d"]) if self._ends_of(each) == self._ends_of(one)
-        ]
-        beside = {each.terminals["g"] for each in companions if each.type != one.type}
-        shared = self._ends_of(one) & self._ends_of(other) if other.terminals["g"] in beside else ()
-        return any(not self.others.get(net) and all(map(self.passes, self.channel_ends(net))) for net in shared)
-
     def is_logic(self, net: str) -> bool:
         """Whether a net carries a logic signal: the output of a complementary gate, or an input of one from outside.
 

@@ -263,7 +263,6 @@ class _Recognition:
     def _input_pairs(self) -> None:
         """Add the differential pairs, also those of unequal widths and those that lie across the main axis."""
         images = [(one, other) for kind, one, other in self._images() if self._amplify(kind, one, other)]
-        images = [pair for pair in images if not self._channels.select(*self._pair(pair))]
         seen = {name for kind, *pair in self._images() if kind == "cross_coupled_pair" for name in pair}
         sides = {frozenset(pair): pair for _, *pair in self._images()}
         for names in (*self._symmetry.inputs, *images):
