@@ -12,6 +12,7 @@ from layoutkit.review.coupling import Coupling
 from layoutkit.review.dead_metal import DeadMetal
 from layoutkit.review.electrical import Electrical
 from layoutkit.review.finding import SEVERITIES, Review, Unjudged, by_cause, limits_with
+from layoutkit.review.lone_transistors import lone_transistors
 from layoutkit.review.matched_devices import Matching
 from layoutkit.review.matched_roles import matched_groups
 from layoutkit.review.passives import Passives
@@ -33,13 +34,13 @@ _OF_THE_SUBJECT: tuple[Callable[[Subject], Iterable[Remark]], ...] = (
     floorplan.rail_side, floorplan.rails, floorplan.rail_ties, floorplan.ports, floorplan.open_ports,
     floorplan.unfed_nets,
     stage_order.flow_order, stage_order.output_beside_input, stage_order.far_bias, stage_order.far_loads,
-    stage_order.loads_beside, stage_order.loads_behind,
-    stage_order.far_tails,
+    stage_order.loads_beside, stage_order.loads_behind, stage_order.off_centre, stage_order.far_tails,
     stage_order.far_in_series,
     stage_order.bipolar_pairs, stage_order.parts_apart, stage_order.power_beside_input, stage_order.far_capacitors,
     room_and_wells.room, room_and_wells.shape, room_and_wells.wide_channels, room_and_wells.empty_rings,
     room_and_wells.rings, room_and_wells.lone_dummies, room_and_wells.well_tap, room_and_wells.domains,
     room_and_wells.floating_bodies,
+    room_and_wells.wells_apart, room_and_wells.single_tap_contacts, folding_and_dummies.unshared_diffusions,
     folding_and_dummies.split_channels, folding_and_dummies.dummies_between, folding_and_dummies.dummies_away,
     folding_and_dummies.turned_bars,
     ports_and_cuts.wires, ports_and_cuts.poly_wires, ports_and_cuts.climbs, supply_ways.supply_necks,
@@ -93,11 +94,13 @@ def review_layout(
 def _review(subject: Subject, not_compared: Sequence[Unjudged]) -> Review:
     electrical, arrays, groups = Electrical(subject), arrays_of(subject), matched_groups(subject)
     cells, coupling = cell_numbers(arrays), Coupling(subject, groups)
+    matching = Matching(subject, groups, cells)
     found = (
         electrical.findings(),
         electrical.unlike_drops(groups),
         PortsAndCuts(electrical).findings(),
-        Matching(subject, groups, cells).findings(),
+        matching.findings(),
+        lone_transistors(subject, matching),
         Passives(subject, groups).findings(),
         SymmetryReview(subject, cells).findings(),
         *(kind(subject) for kind in _OF_THE_SUBJECT),

@@ -27,6 +27,7 @@ _FRAMED = 0.5  # share of the transistors' height from which on rails frame them
 _FEWEST_CELLS = 3  # equal cells from which on they are an array
 _FEWEST_CHANNELS = 8  # channels on a supply from which on its rail has to be joined at several places
 _TIE_UM = 5.0  # cuts farther apart than this are different joints of a rail [um]
+_AT_A_RAIL_UM = 5.0  # a transistor this near to a rail of its own net is at it, wherever that lies [um]
 _LEAST_AT_RAILS = 6  # transistors from which their share at the right rail is judged
 
 
@@ -160,8 +161,9 @@ def _far_from_rails(subject: Subject, own: Sequence[PlacedDevice], sides: Mappin
         net, box = placed.device.terminals["s"], placed.box
         rails = [rail for _, rail in rails_of(subject, net) if rail.width() >= half] if net in subject.number else []
         if rails and sides[net] * (placed.centre[1] - middle) < 0:
-            gap = rails[-1].bottom - box.top if sides[net] > 0 else box.bottom - rails[0].top
-            away[placed] = gap / subject.box.height()
+            outer = rails[-1].bottom - box.top if sides[net] > 0 else box.bottom - rails[0].top
+            nearest = min(max(rail.bottom - box.top, box.bottom - rail.top) for rail in rails)
+            away[placed] = (outer if subject.um(nearest) > _AT_A_RAIL_UM else nearest) / subject.box.height()
     far = [placed for placed, gap in away.items() if limit.beyond(gap)]
     most = max((away[placed] for placed in far), default=0.0)
     lie = "lies" if len(far) == 1 else "lie up to"
@@ -183,9 +185,14 @@ def _middles(subject: Subject, own: Sequence[PlacedDevice]) -> Iterator[tuple[Pl
     for placed in own:
         domains[part.get(of[placed.index], frozenset())].append(placed)
     several = sum(bool(each) for each in domains) > 1
+    middle = subject.box.center().y
+    beside = middle < subject.core.bottom or subject.core.top < middle  # all transistors, of resistors or capacitors
+    kinds = [box_around(p.box for p in own if p.device.type == kind) for kind in ("nmos", "pmos")]
+    apart = kinds[0].bottom > kinds[1].top or kinds[1].bottom > kinds[0].top
+    whole = subject.core if beside and apart else subject.box
     for powers, devices in domains.items():
         both = several and powers and len({placed.device.type for placed in devices}) > 1
-        box = box_around(placed.box for placed in devices) if both else subject.box
+        box = box_around(placed.box for placed in devices) if both else whole
         yield from ((placed, (box.bottom + box.top) / 2) for placed in devices)
 
 

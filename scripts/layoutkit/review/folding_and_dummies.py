@@ -29,6 +29,18 @@ def split_channels(subject: Subject) -> list[Remark]:
     return subject.finding("room.split", narrowest, why, devices=split)
 
 
+def unshared_diffusions(subject: Subject) -> list[Remark]:
+    """Return the transistors in no matched group whose channels each have a diffusion of their own."""
+    grouped = {name for group in subject.roles.groups for name in group.devices}
+    own: list[PlacedDevice] = []
+    for placed in subject.placed:
+        single = len(placed.islands) == len(placed.boxes) and placed.device.is_mos and not subject.is_idle(placed)
+        own += [placed] if single and len(placed.boxes) >= _FEWEST_CHANNELS and placed.id not in grouped else []
+    most = max((len(placed.boxes) for placed in own), default=0)
+    why = f"the channels of {names_of(own)} share no drain or source: {most} diffusions for {most} channels"
+    return subject.finding("room.shared", len(own), why, devices=own)
+
+
 def dummies_between(subject: Subject) -> list[Remark]:
     """Return the rows with as many dummies as working channels, which the ends of the rows do not need."""
     idle, working = Counter[int](), Counter[int]()
@@ -72,7 +84,9 @@ def turned_bars(subject: Subject) -> Iterator[Remark]:
     kinds: dict[str, tuple[list[PlacedDevice], list[PlacedDevice]]] = {}
     for placed in subject.placed:
         if placed.device.type == "resistor" and not subject.is_idle(placed):
-            upright = placed.boxes[0].height() > placed.boxes[0].width()
+            sides = (placed.boxes[0].width(), placed.boxes[0].height())  # one of them is the length of the bar
+            away = [abs(subject.um(side) - placed.fingers[0].l_um) for side in sides]
+            upright = away[1] < away[0]
             kinds.setdefault(placed.device.model, ([], []))[upright].append(placed)
     for ways in kinds.values():
         few, others = sorted(ways, key=len)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from fractions import Fraction
 from functools import cache, cached_property
-from itertools import combinations
+from itertools import combinations, groupby
 from math import dist
 from typing import TYPE_CHECKING
 
@@ -32,6 +32,8 @@ _GUARD_UM = 2.0
 """Distance within which poly beside the last gate of a row guards it. [um]"""
 _STRAPS = 1  # level of the highest metal that straps on sources are drawn on
 _PAIR = MODULE_TYPES["differential_pair"].words
+_HALVES = 2
+_LEAST_RUN = 5  # channels of one device side by side that could be mixed with those of its image
 MOST_PARTS = 16  # of a ratio that is drawn in equal units
 
 
@@ -50,7 +52,7 @@ class Matching:
         logic = {placed for stage in subject.stages if is_gate(stage) for placed in stage}
         mos = [group for group in groups if group.devices[0].device.is_mos and not logic.issuperset(group.devices)]
         self.transistors = [group for group in mos if not self._is_clocked(group)]
-        self._bare = cache(self._bare_ends)
+        self.bare = cache(self._bare_ends)
 
     def findings(self) -> Iterator[Remark]:
         """Yield all findings."""
@@ -64,7 +66,7 @@ class Matching:
                 yield from self.bare_ends(group)
         for group in self._switched():
             yield from self.apart(group)
-        for group in self._lone_references():
+        for group in self.lone_references():
             yield from self.bare_ends(group)
         yield from self.unlike_lengths()
         yield from self.unlike_followers()
@@ -99,7 +101,7 @@ class Matching:
                 )
                 yield MatchedDevices("mirror behind switches", False, tuple(devices), (*devices, *joining))
 
-    def _lone_references(self) -> Iterator[MatchedDevices]:
+    def lone_references(self) -> Iterator[MatchedDevices]:
         """Yield the diodes in no group whose gate is a port or that of others of their kind, as in a mirror."""
         grouped = {placed for group in self.transistors for placed in group.devices}
         for placed in self.subject.placed:
@@ -128,7 +130,7 @@ class Matching:
         if foreign and all(_is_tail(each, group) for each in foreign):
             if not group.strict:
                 return []  # between the halves of a latch
-            gap = subject.um(self._widest_gap(group))
+            gap = subject.um(self.gap_within(group))
             return subject.finding(
                 "group-apart.tail",
                 gap,
@@ -154,7 +156,7 @@ class Matching:
         )
         if parted:
             return parted
-        gap = subject.um(self._widest_gap(group))
+        gap = subject.um(self.gap_within(group))
         why = f"{group.called} {group.has} {gap:.3g} um between {'their' if group.is_plural else 'its'} devices"
         return subject.finding("group-apart.gap", gap, why, devices=group.devices, cause=cause)
 
@@ -182,7 +184,7 @@ class Matching:
         several = group.strict and not group.spread
         pairs = [(a, b) for a, b in combinations(group.devices, 2) if several and not _is_between(a, b)]
         apart = self.subject.um(max((dist(one.centre, other.centre) for one, other in pairs), default=0.0))
-        bare = bool(apart and self._bare(group))
+        bare = bool(apart and self.bare(group))
         why = f"the devices of {group.called} are not interleaved: their centres lie {apart:.3g} um apart"
         found = self.subject.finding(
             "group-apart.centres",
@@ -192,7 +194,7 @@ class Matching:
             cause="not interleaved",
             must=bare and group.is_even and self._makes_offset(group),
         )
-        return found or self._blocks(group, pairs)
+        return found or self._blocks(group, pairs) or self._coarse(group)
 
     def _blocks(self, group: MatchedDevices, pairs: Sequence[tuple[PlacedDevice, PlacedDevice]]) -> list[Remark]:
         """Return whether equal devices near to each other stand in one row as blocks: AAABBB."""
@@ -205,7 +207,25 @@ class Matching:
         why = f"the channels of {group.called} stand in blocks, whose centres lie {apart:.3g} channels apart"
         return self.subject.finding("group-apart.blocks", apart, why, devices=group.devices, cause="not interleaved")
 
-    def _widest_gap(self, group: MatchedDevices) -> float:
+    def _coarse(self, group: MatchedDevices) -> list[Remark]:
+        """Return whether the equal halves of a pair or mirror have one centre, but are mixed in large blocks only."""
+        if not group.strict or group.spread or not group.is_even or len(group.devices) != _HALVES:
+            return []
+        rows: dict[tuple[bool, int], list[tuple[int, int, int]]] = defaultdict(list)
+        for number, placed in enumerate(group.devices):
+            for finger, box in zip(placed.fingers, placed.boxes, strict=True):
+                upright = finger.around is not None and finger.around.vertical
+                along = turned(box, upright=upright)
+                rows[upright, along.center().y].append((along.left, along.right, number))
+        runs = [list(run) for row in rows.values() for _, run in groupby(sorted(row), key=lambda each: each[2])]
+        longest = max(
+            (run for run in runs if len(run) >= _LEAST_RUN), key=lambda run: run[-1][1] - run[0][0], default=()
+        )
+        width = self.subject.um(longest[-1][1] - longest[0][0]) if longest else 0.0
+        why = f"{group.called} {group.has} up to {len(longest)} channels of one device side by side, {width:.3g} um"
+        return self.subject.finding("group-apart.coarse", width, why, devices=group.devices, cause="not interleaved")
+
+    def gap_within(self, group: MatchedDevices) -> float:
         """Return the widest gap that has to be crossed from device to device; dummies are bridges. [dbu]"""
         hull = box_around(placed.box for placed in group.devices)
         dummies = [[box] for box in self.subject.idle_boxes if box.touches(hull)]
@@ -290,7 +310,7 @@ class Matching:
     def _surround(self, group: MatchedDevices) -> list[Remark]:
         """Return how much the surroundings of the devices differ: distances to diffusion ends, well edges."""
         figures: dict[str, list[float]] = defaultdict(list)
-        ends, bare = "ends of the diffusion", self._bare(group)
+        ends, bare = "ends of the diffusion", self.bare(group)
         for placed in group.devices:
             around = [(finger.around, finger.l_um) for finger in placed.fingers if finger.around is not None]
             figures[ends].append(sum(each.stress(length) for each, length in around) / len(around))
@@ -345,7 +365,7 @@ class Matching:
 
     def bare_ends(self, group: MatchedDevices) -> list[Remark]:
         """Return whether channels at the ends of the rows of a group have no other gate beside them."""
-        bare = self._bare(group)
+        bare = self.bare(group)
         why = f"{bare} end{'s' * (bare > 1)} of the rows of {group.called} {'have' if bare > 1 else 'has'} no dummy"
         return self.subject.finding("group-unlike.ends", bare, why, devices=group.devices, cause="bare ends")
 

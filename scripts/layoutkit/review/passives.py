@@ -35,6 +35,7 @@ _END_UM = 2.0
 _LONG_STRING = 4  # bars of a string that divides a voltage or sets a gain as a rule
 _STRING = "the bars of resistor"
 _RATIO = MODULE_TYPES["resistor_ratio"].words
+_AT_A_JOINT = 3  # resistors from which on they are joined by the node of a ladder
 _SMALL_F = 1e-13  # of capacitors whose wires may matter [F]
 _MOST_BANKS = 3  # equal capacitors on one net from which on their places are judged
 
@@ -69,6 +70,7 @@ class Passives:
             yield from self.banks(chain)
             if self._sets_current(chain) or sum(len(placed.boxes) for placed in chain.devices) >= _LONG_STRING:
                 yield from self.bare_ends(chain)
+        yield from self.in_order()
         yield from self.strewn()
         yield from self.idle_plates()
         yield from self.strays()
@@ -147,13 +149,20 @@ class Passives:
         ends = Counter(net for placed in free for net in self._ends(placed))
         parts = [[placed] for placed in free if not self.subject.is_idle(placed)]
         for net, count in ends.items():
-            if count == 2 and net not in self.subject.supplies and net not in self.subject.circuit.ports:
+            if count == 2 and net not in self.subject.supplies and self._is_tap(net):
                 one = [part for part in parts if any(net in self._ends(placed) for placed in part)]
                 if len(one) == 2 and len({placed.device.model for part in one for placed in part}) == 1:
                     parts = [part for part in parts if part not in one] + [one[0] + one[1]]
         for part in parts:
             devices = tuple(sorted(part, key=lambda placed: placed.index))
             yield MatchedDevices(_STRING, False, devices, devices)
+
+    def _is_tap(self, net: str) -> bool:
+        """Return whether nothing on a net but resistors can carry a direct current."""
+        ends = ((self.subject.circuit.device(end.device), end.terminal) for end in self.subject.circuit.nets[net])
+        still = {"resistor", "capacitor", "diode"}
+        others = (end for device, end in ends if device.type not in still)
+        return net not in self.subject.circuit.ports and all(end in {"g", "b"} for end in others)
 
     def _sets_current(self, chain: MatchedDevices) -> bool:
         """Return whether a resistor sets a current: at a mirror's diode, below a transistor of it, at a junction."""
@@ -288,6 +297,24 @@ class Passives:
                 devices=devices,
                 must=False,
             )
+
+    def in_order(self) -> list[Remark]:
+        """Return whether the steps of a ladder, between its joints, lie in one row in the order of its bits."""
+        resistors = [p for p in self.subject.placed if p.device.type == "resistor" and not self.subject.is_idle(p)]
+        count = Counter(net for placed in resistors for net in self._ends(placed))
+        joints = {net for net, ends in count.items() if ends >= _AT_A_JOINT and net not in self.subject.supplies}
+        steps = [placed for placed in resistors if len(joints.intersection(self._ends(placed))) > 1]
+        at = {net: [placed for placed in steps if net in self._ends(placed)] for net in joints}
+        chain = [own[0] for own in at.values() if len(own) == 1][:1]
+        for placed in chain:  # which grows
+            after = (other for net in self._ends(placed) for other in at.get(net, ()) if other not in chain)
+            chain += list(after)[:1]
+        box = box_around(placed.box for placed in steps)
+        along = int(box.height() > box.width())
+        ways = {after.centre[along] > before.centre[along] for before, after in pairwise(chain)}
+        why = f"{names_of(chain)}, the steps of a ladder, lie in the order of its bits: the heaviest is at an end"
+        whole = len(chain) == len(steps) and len(ways) == 1
+        return self.subject.finding("passives.order", len(chain) if whole else 0, why, devices=chain)
 
     def idle_plates(self) -> list[Remark]:
         """Return whether capacitors with both ends on one net, which are no dummies of others, take room."""

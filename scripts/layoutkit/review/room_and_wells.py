@@ -30,6 +30,7 @@ _DEEPEST = 3  # dummies side by side that guard one end; the hand layouts have u
 _FITS_UM = 2.0  # sides of a place inside a ring that a device would fit into [um]
 _ROW_UM = 35.0  # hand layouts, too, have rows of up to this length [um]
 _WIDE_RATIO = 10  # channels that are at most so many times as wide as long have a gate of little resistance
+_WELLS_UM, _FEW_IN_A_WELL = 10.0, 4  # wells that could be one: how near to each other they lie, with how many devices
 _NEIGHBOUR_UM = 5.0  # rings this near to each other could be one [um]
 
 
@@ -44,33 +45,36 @@ def room(subject: Subject) -> Iterator[Remark]:
         yield from _fullness(subject, used, core)
     empty = _largest_empty(subject)
     share = empty.area() / subject.box.area()
-    why = (
-        f"an empty rectangle of {subject.um(empty.width()):.3g} x {subject.um(empty.height()):.3g} um, "
-        f"{100 * share:.3g} % of the layout"
-    )
+    why = f"an empty rectangle of {_size(subject, empty)}, {100 * share:.3g} % of the layout"
     found = subject.finding("room.few" if few else "room.empty", share, why, where=empty)
     if found and found[0].severity == "must":
         yield from found
         return
-    yield from _gaps(subject, used) or found
+    yield from _gaps(subject, used, found)
 
 
-def _gaps(subject: Subject, used: kdb.Region) -> list[Remark]:
-    """Return the largest places that no device takes, whatever wires cross them."""
+def _gaps(subject: Subject, used: kdb.Region, empty: list[Remark]) -> list[Remark]:
+    """Return the largest place that no device takes, whatever wires cross it, else ``empty``, else several together."""
     taken, least, places = used.dup(), subject.technology.to_dbu(_FITS_UM), list[kdb.Box]()
     for _ in range(_MOST_GAPS):
         place = largest_empty(subject.box, taken, steps=96)
         taken.insert(place)
         places += [place] if min(place.width(), place.height()) >= least else []
-    shares = [place.area() / subject.box.area() for place in places]
-    first = max(shares, default=0.0)
-    others = [p for p, share in zip(places, shares, strict=True) if 3 * share >= first > share]
-    sizes = [f"{subject.um(p.width()):.3g} x {subject.um(p.height()):.3g} um" for p in places[:1] + others]
-    why = f"{100 * first:.3g} % of the layout is one place without a device, of {'; others of '.join(sizes[:1])}"
-    places_too = [f"{size} at ({subject.um(p.left):.3g}, {subject.um(p.bottom):.3g})"
-                  for size, p in zip(sizes[1:], others, strict=True)]  # fmt: skip
-    why += f"; others: {listed(places_too)}" if places_too else ""
-    return subject.finding("room.gap", first, why, where=places[0] if places else subject.box)
+    if not places:
+        return empty
+    places.sort(key=lambda place: -place.area())
+    first, *others = [place for place in places if 3 * place.area() >= places[0].area()]
+    share, whole = (sum(place.area() for place in each) / subject.box.area() for each in ([first], places))
+    words = f"without a device, of {_size(subject, first)}"
+    more = [f"{_size(subject, p)} at ({subject.um(p.left):.3g}, {subject.um(p.bottom):.3g})" for p in others]
+    words += f"; others: {listed(more)}" if more else ""
+    found = subject.finding("room.gap", share, f"{100 * share:.3g} % of the layout is one place {words}", where=first)
+    why = f"{100 * whole:.3g} % of the layout is {len(places)} places {words}"
+    return found or empty or subject.finding("room.gaps", whole, why, where=first)
+
+
+def _size(subject: Subject, place: kdb.Box) -> str:
+    return f"{subject.um(place.width()):.3g} x {subject.um(place.height()):.3g} um"
 
 
 def _are_few(subject: Subject) -> bool:
@@ -226,6 +230,40 @@ def rings(subject: Subject) -> Iterator[Remark]:
         yield from subject.finding("rings", len(beside), why, where=where, devices=devices, nets=[net])
 
 
+def wells_apart(subject: Subject) -> Iterator[Remark]:
+    """Yield the wells of one net with few transistors each that lie beside each other and could be one.
+
+    Where most have one device, that is a finding of ``rings``.
+    """
+    reach = subject.technology.to_dbu(_WELLS_UM)
+    for net in subject.nets:
+        boxes = [piece.bbox() for piece in subject.shapes(net, "nwell").each()]
+        inside = [[p for p in subject.placed if p.device.is_mos and box.contains(p.box.center())] for box in boxes]
+        wells = [(box, own) for box, own in zip(boxes, inside, strict=True) if own]
+        few = [(box, own) for box, own in wells if len(own) <= _FEW_IN_A_WELL]
+        few = [(box, own) for box, own in few if any(o is not box and gap_between(o, box) <= reach for o, _ in wells)]
+        devices, single = [placed for _, own in few for placed in own], sum(len(own) == 1 for _, own in few)
+        why = f"{len(few)} wells of {net} beside each other hold {len(devices)} transistors: {names_of(devices)}"
+        yield from subject.finding(
+            "rings.wells", 0 if 2 * single >= len(few) else len(few), why, devices=devices, nets=[net]
+        )
+
+
+def single_tap_contacts(subject: Subject) -> list[Remark]:
+    """Return the taps that one contact alone joins to their net."""
+    found: list[kdb.Box] = []
+    for net in subject.nets:
+        contacts = subject.shapes(net, "contact")
+        for layer in ("n_tap", "p_tap"):
+            taps = subject.shapes(net, layer)
+            near = contacts.interacting(taps)
+            unit = min((each.area() for each in near.each()), default=1)
+            found += [tap.bbox() for tap in taps.each() if near.interacting(kdb.Region(tap)).area() < 2 * unit]
+    count = len(found)
+    why = f"{count} taps of wells and substrate have one contact each"
+    return subject.finding("well-tap.contacts", count, why, where=box_around(found))
+
+
 def _joins(box: kdb.Box, alone: Devices, other: kdb.Box, its: Devices, near: int) -> bool:
     """Return whether a device could be in the ring beside its own: that of one, or, if a transistor, a larger one."""
     larger = alone[0].device.is_mos and other.area() > box.area()
@@ -268,7 +306,8 @@ def floating_bodies(subject: Subject) -> Iterator[Remark]:
 
 
 def _outside(devices: Sequence[PlacedDevice], holes: Sequence[kdb.Polygon]) -> list[PlacedDevice]:
-    return [placed for placed in devices if not any(hole.inside(placed.box.center()) for hole in holes)]
+    """Return the devices with a part that lies in none of the holes."""
+    return [p for p in devices if not all(any(hole.inside(b.center()) for hole in holes) for b in p.boxes)]
 
 
 def unguarded(subject: Subject, groups: Sequence[MatchedDevices]) -> list[Remark]:

@@ -25,6 +25,7 @@ _HOT_A = 2e-4  # less heats nothing [A]
 _WAY = {"nmos": ("d", "s"), "pmos": ("d", "s"), "npn": ("c", "e"), "pnp": ("c", "e")}  # ends of a transistor in line
 _FEW, _SOME = 4, 6  # most devices in series on one net, and most on a net that can lie near to each other
 _WITHIN_REACH_UM = 20.0  # devices within it are not far apart, however small the layout [um]
+_OFF_AXIS_UM = 6.0  # loads that are images and so far off their pair miss the axis of both by half of it [um]
 _SIDE_BY_SIDE = 0.1  # stages nearer to each other than this share of the whole way lie side by side
 
 
@@ -73,8 +74,7 @@ def output_beside_input(subject: Subject) -> list[Remark]:
 
 def far_loads(subject: Subject) -> Iterator[Remark]:
     """Yield the differential pairs whose loads, transistors of the other type or resistors, lie far from them."""
-    for group in subject.roles.groups:
-        pair = subject.devices(group.devices) if group.type == "differential_pair" else []
+    for pair in _pairs(subject):
         box = box_around(placed.box for placed in pair)
         far: list[tuple[float, PlacedDevice]] = []
         for net in {placed.device.terminals.get("d") for placed in pair}:
@@ -92,12 +92,11 @@ def far_loads(subject: Subject) -> Iterator[Remark]:
 
 def loads_beside(subject: Subject) -> Iterator[Remark]:
     """Yield the differential pairs with their loads on the same rows, to one side, not above or below them."""
-    own = {*subject.supplies.power, *subject.supplies.ground}
-    for group in subject.roles.groups:
-        pair = subject.devices(group.devices) if group.type == "differential_pair" else []
-        outputs = {placed.device.terminals[_WAY[placed.device.type][0]] for placed in pair}
-        loads = [p for p in subject.placed if p.device.type not in {"capacitor", *(q.device.type for q in pair)}]
-        loads = [p for p in loads if len(p.ends & outputs) == 1 and p.ends - outputs <= own and not subject.is_idle(p)]
+    for pair in _pairs(subject):
+        loads, outputs = (
+            _loads_of(subject, pair),
+            {placed.device.terminals[_WAY[placed.device.type][0]] for placed in pair},
+        )
         one, other = box_around(p.box for p in pair), box_around(p.box for p in loads)
         loaded = {net for p in loads for net in p.ends}
         if not loads or not outputs <= loaded or max(one.bottom, other.bottom) > min(one.top, other.top):
@@ -105,6 +104,47 @@ def loads_beside(subject: Subject) -> Iterator[Remark]:
         gap = subject.um(max(0, one.left - other.right, other.left - one.right))
         why = f"{names_of(loads)}, the loads of {names_of(pair)}, lie {gap:.3g} um beside them on the same rows"
         yield from subject.finding("flow-order.beside", gap, why, devices=[*pair, *loads], cause="loads beside")
+
+
+def _pairs(subject: Subject) -> Iterator[list[PlacedDevice]]:
+    """Yield the transistors of each differential pair."""
+    pairs = (subject.devices(group.devices) for group in subject.roles.groups if group.type == "differential_pair")
+    yield from filter(None, pairs)
+
+
+def _loads_of(subject: Subject, pair: Sequence[PlacedDevice]) -> list[PlacedDevice]:
+    """Return the transistors of the other type and the resistors between the outputs of a pair and the supplies."""
+    own = {*subject.supplies.power, *subject.supplies.ground}
+    outputs = {placed.device.terminals[_WAY[placed.device.type][0]] for placed in pair}
+    loads = [p for p in subject.placed if p.device.type not in {"capacitor", *(q.device.type for q in pair)}]
+    return [p for p in loads if len(p.ends & outputs) == 1 and p.ends - outputs <= own and not subject.is_idle(p)]
+
+
+def _tails_of(subject: Subject, pair: Sequence[PlacedDevice]) -> list[PlacedDevice]:
+    """Return the transistors that feed a pair."""
+    sources = {placed.device.terminals.get("s") for placed in pair if placed.device.is_mos}
+    tails = [p for p in subject.placed if p.device.is_mos and p.device.terminals["d"] in sources and p not in pair]
+    return [placed for placed in tails if not subject.is_idle(placed)]
+
+
+def off_centre(subject: Subject) -> Iterator[Remark]:
+    """Yield the loads and tails above or below a differential pair that do not lie about its middle.
+
+    Those that are images of each other and farther off miss the axis of their structure.
+    """
+    for pair in _pairs(subject):
+        box = box_around(placed.box for placed in pair)
+        for words, own in (("loads", _loads_of(subject, pair)), ("tail", _tails_of(subject, pair))):
+            its = box_around(placed.box for placed in own)
+            above = own and (its.bottom > box.top or box.bottom > its.top)
+            if not above or max(its.left, box.left) > min(its.right, box.right):
+                continue
+            off = subject.um(abs(centre_of(own)[0] - centre_of(pair)[0]))
+            if off > _OFF_AXIS_UM and all(subject.images(placed) for placed in own):
+                continue
+            why = f"{names_of(own)}, the {words} of {names_of(pair)}, {'lies' if len(own) == 1 else 'lie'} "
+            why += f"{off:.3g} um off the middle of the pair"
+            yield from subject.finding("flow-order.centre", off, why, devices=[*pair, *own], cause="off centre")
 
 
 def loads_behind(subject: Subject) -> Iterator[Remark]:
@@ -153,11 +193,8 @@ def _behind(start: kdb.Box, tail: kdb.Box, load: kdb.Box) -> float:
 
 def far_tails(subject: Subject) -> Iterator[Remark]:
     """Yield the tails of differential pairs that lie far from these."""
-    for group in subject.roles.groups:
-        pair = subject.devices(group.devices) if group.type == "differential_pair" else []
-        sources = {placed.device.terminals.get("s") for placed in pair if placed.device.is_mos}
-        tails = [p for p in subject.placed if p.device.is_mos and p.device.terminals["d"] in sources and p not in pair]
-        for tail in (placed for placed in tails if not subject.is_idle(placed)):
+    for pair in _pairs(subject):
+        for tail in _tails_of(subject, pair):
             gap = subject.um(
                 min(gap_between(one, other) for one in tail.boxes for each in pair for other in each.boxes)
             )

@@ -1116,6 +1116,18 @@ def test_a_place_without_a_device(figure, expected, wires):
     assert severities(planted.review(), "room", "without a device") == expected
 
 
+@both("room.gaps", "should")
+def test_several_places_without_a_device(figure, expected):
+    """Wells fill 800 x 100 um but for four places 80 um wide at the top, each too small to be named alone."""
+    planted = crowd()
+    planted.box("Nwell", 40, -15, 795, 85)
+    planted.box("Nwell", -5, 12, 41, 85)
+    for left in (100, 280, 460, 640):
+        planted.erase("Nwell", left, 85 - 250 * figure, left + 80, 86)
+    review = planted.review(limits={"room.gap": {"should": 0.5}, "room.empty": {"should": None, "must": None}})
+    assert severities(review, "room", "places without a device") == expected
+
+
 @both("room.aspect", "must", "should")
 def test_aspect(figure, expected):
     planted = crowd()

@@ -1,0 +1,116 @@
+"""Findings on transistors in no matched group: those on one gate that lie apart or differ, and ends of single ones."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from itertools import combinations
+from math import dist
+from typing import TYPE_CHECKING
+
+from layoutkit.review.matched_devices import is_gate
+from layoutkit.review.matched_roles import MatchedDevices
+from layoutkit.review.subject import names_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from layoutkit.review.finding import Remark
+    from layoutkit.review.matched_devices import Matching
+    from layoutkit.review.subject import PlacedDevice, Subject
+
+
+def lone_transistors(subject: Subject, matching: Matching) -> Iterator[Remark]:
+    """Yield all findings."""
+    gates: dict[tuple[str, str, str], list[PlacedDevice]] = defaultdict(list)
+    for placed in _biased(subject):
+        if placed.index not in matching.cells:  # cells of an array are compared with each other
+            net = placed.device.terminals
+            gates[placed.device.model, net["b"], net["g"]].append(placed)
+    groups = matching.transistors
+    for (_, _, gate), devices in gates.items():
+        if not any(set(group.devices) >= set(devices) for group in groups):
+            yield from _on_one_gate(subject, matching, gate, devices)
+    guarded = [*(group for group in groups if group.is_ordered), *matching.lone_references()]
+    known = {placed for group in guarded for placed in group.devices}
+    bare = {placed: matching.bare(_group([placed])) for own in gates.values() for placed in own if placed not in known}
+    devices = [placed for placed, ends in bare.items() if ends]
+    devices.sort(key=lambda placed: (-placed.fingers[0].l_um, placed.index))
+    ends = sum(bare.values())
+    why = f"{ends} end{'s' * (ends > 1)} of the rows of {names_of(devices)} {'have' if ends > 1 else 'has'} no dummy"
+    yield from subject.finding("group-unlike.single", ends, why, devices=devices)
+
+
+def _group(devices: Sequence[PlacedDevice]) -> MatchedDevices:
+    return MatchedDevices("transistors on one gate", False, tuple(devices), tuple(devices))
+
+
+def _on_one_gate(subject: Subject, matching: Matching, gate: str, devices: Sequence[PlacedDevice]) -> Iterator[Remark]:
+    """Yield how the transistors on one gate lie apart, or differ in what their currents relate by."""
+    lengths: dict[float, list[PlacedDevice]] = defaultdict(list)
+    sources: dict[str, list[PlacedDevice]] = defaultdict(list)
+    for placed in devices:
+        lengths[round(placed.fingers[0].l_um, 3)].append(placed)
+        sources[placed.device.terminals["s"]].append(placed)
+    known = gate in subject.circuit.ports or any(placed.device.terminals["d"] == gate for placed in devices)
+    for own in sources.values() if known else ():
+        long = sorted({round(placed.fingers[0].l_um, 3) for placed in own})
+        why = f"{names_of(own)}, on the gate {gate}, have channels of unlike lengths: {_listed(long)} um"
+        yield from subject.finding("group-unlike.length", 1 - long[0] / long[-1], why, devices=own, nets=[gate])
+    grouped = {placed for group in matching.transistors for placed in group.devices}
+    for own in (own for own in lengths.values() if len(own) > 1):
+        called, wide = (
+            f"{names_of(own)}, on the gate {gate},",
+            sorted({round(f.w_um, 3) for p in own for f in p.fingers}),
+        )
+        gap = subject.um(matching.gap_within(_group(own)))
+        units = f", of channels of {_listed(wide)} um" * (len(wide) > 1)
+        why = f"{called} lie {gap:.3g} um apart{units}"
+        found = subject.finding("group-apart.gate", gap, why, devices=own, nets=[gate], cause="one gate")
+        if not found:
+            why = f"{called} have channels of unlike widths: {_listed(wide)} um"
+            share = 1 - wide[0] / wide[-1]
+            found = subject.finding("group-unlike.unit", share, why, devices=own, nets=[gate], must=False)
+        far = 0.0 if grouped.intersection(own) else max(dist(a.centre, b.centre) for a, b in combinations(own, 2))
+        if not found and len({placed.area for placed in own}) == 1:
+            why = f"{called} are equal and not interleaved: their centres lie {subject.um(far):.3g} um apart"
+            found = subject.finding("group-apart.whole", subject.um(far), why, devices=own, nets=[gate])
+        yield from found
+
+
+def _listed(sizes: Iterable[float]) -> str:
+    return ", ".join(f"{size:g}" for size in sizes)
+
+
+def _biased(subject: Subject) -> Iterator[PlacedDevice]:
+    """Yield the working transistors that are no switches or logic: nothing drives their gates from rail to rail."""
+    supplies = {*subject.supplies.power, *subject.supplies.ground}
+    working = [p for p in subject.placed if p.device.is_mos and not subject.is_idle(p)]
+    on: dict[str, list[PlacedDevice]] = defaultdict(list)
+    swings = {*subject.roles.clocks, *supplies}
+    for group in subject.roles.groups:
+        swings |= {str(group.properties[end]) for end in ("input", "output") if group.type == "inverter"}
+    for stage in filter(is_gate, subject.stages):
+        swings |= {placed.device.terminals[end] for placed in stage for end in ("g", "d")}
+    for placed in working:
+        on[placed.device.terminals["g"]].append(placed)
+    shortest = {
+        t: min(p.fingers[0].l_um for p in working if p.device.type == t) for t in {p.device.type for p in working}
+    }
+    for gate, devices in on.items():
+        fed = [placed.device.terminals["s"] in supplies for placed in devices]
+        short = all(placed.fingers[0].l_um <= shortest[placed.device.type] for placed in devices)
+        mirrored = any(placed.device.terminals["d"] == gate for placed in devices)
+        short = not mirrored and (short or any(_turns_off(placed, on) for placed in devices))
+        drives_both = any(fed) and len({placed.device.type for placed in devices}) > 1
+        if gate not in swings and not drives_both and not (short and all(fed) and gate in subject.circuit.ports):
+            yield from (placed for placed in devices if placed.id not in subject.both_ways)
+
+
+def _turns_off(placed: PlacedDevice, on: Mapping[str, Sequence[PlacedDevice]]) -> bool:
+    """Return whether a transistor joins the gates of others of its type with their source."""
+    net = placed.device.terminals
+    return any(
+        (other.device.type, other.device.terminals["s"]) == (placed.device.type, net["s"])
+        for other in on.get(net["d"], ())
+        if other is not placed and other.device.terminals["d"] != net["d"]
+    )

@@ -1,0 +1,222 @@
+"""Transistors in no matched group: on one gate, single, split; loads off the middle; wells, taps, gaps and ladders."""
+
+import pytest
+from planted_layout import SIDE, Planted, both, severities, wired
+
+
+def tracks(planted, first=40.0, ports=()):
+    for track, net in enumerate(planted.ends):
+        planted.comb(net, first + track, port=net in {"vss", "vdd", *ports})
+    return planted
+
+
+def on_one_gate(gap=1.0, one=(4, 1), second=(4, 1), source="s"):
+    """Return two transistors on a gate, their diffusions so far apart, with a resistor at the source of the second."""
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, *one, "a b vss vss")
+    planted.mos("M2", "nmos", one[1] + 2 * SIDE + gap, 0, *second, f"c b {source} vss")
+    if source == "s":
+        planted.bar("R1", 60, 0, 1, 10, "s vss", upright=False)
+    planted.mos("M3", "nmos", 80, 0, 4, 0.5, "out in vss vss")
+    return tracks(planted, ports=("a", "b", "c", "out", "in")).review()
+
+
+@both("group-apart.gate", "should")
+def test_transistors_on_one_gate_lie_apart(figure, expected):
+    assert severities(on_one_gate(figure), "group-apart", "on the gate b") == expected
+
+
+def test_what_is_turned_on_and_off_together_may_lie_apart():
+    """M2 joins the gate of M3 with its source: a switch, as what else is on its gate."""
+
+    def review(drain):
+        planted = Planted()
+        planted.mos("M1", "nmos", 0, 0, 4, 1, "a en vss vss")
+        planted.mos("M2", "nmos", 20, 0, 4, 1, f"{drain} en vss vss")
+        planted.mos("M3", "nmos", 40, 0, 4, 1, "out x vss vss")
+        planted.mos("M4", "nmos", 60, 0, 4, 0.5, "q y vss vss")
+        return tracks(planted, ports=("a", "en", "out", "x", "y", "q", "z")).review()
+
+    assert severities(review("z"), "group-apart", "on the gate en") == {"should"}
+    assert severities(review("x"), "group-apart", "on the gate en") == set()
+
+
+@both("group-apart.whole", "should")
+def test_equal_transistors_on_one_gate_are_whole(figure, expected):
+    """Nothing lies between them; their middles are so far apart."""
+    size = (4, figure - 1.0 - 2 * SIDE)
+    assert severities(on_one_gate(1.0, size, size), "group-apart", "not interleaved") == expected
+
+
+def test_unlike_units_and_lengths_on_one_gate():
+    assert severities(on_one_gate(second=(2, 1)), "group-unlike", "unlike widths: 2, 4 um") == {"should"}
+    assert severities(on_one_gate(second=(2, 1)), "group-unlike", "unlike lengths") == set()
+    lengths = severities(on_one_gate(second=(4, 2), source="vss"), "group-unlike", "unlike lengths: 1, 2 um")
+    assert lengths == {"should"}
+    assert severities(on_one_gate(second=(4, 2)), "group-unlike", "unlike lengths") == set()  # two sources
+
+
+@pytest.mark.parametrize(("guarded", "gate", "expected"), [(0, "b", {"should"}), (1, "b", {"should"}), (2, "b", set())])
+def test_ends_of_a_single_source(guarded, gate, expected):
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, 4, 1, f"a {gate} vss vss")
+    planted.mos("M2", "nmos", 20, 0, 4, 0.5, "c d vss vss")
+    for left in (-0.4, 2.3)[:guarded]:
+        planted.box("Poly2", left, -0.3, left + 0.3, 4.3)
+    assert severities(tracks(planted, ports=("a", gate, "c", "d")).review(), "group-unlike", "of M1") == expected
+
+
+def test_logic_and_switches_need_no_dummies():
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, 4, 1, "out in vss vss")
+    planted.mos("M2", "pmos", 6, 0, 4, 1, "out in vdd vdd")
+    assert severities(tracks(planted, ports=("in", "out")).review(), "group-unlike", "no dummy") == set()
+
+
+@both("group-apart.coarse", "should")
+@pytest.mark.parametrize("channels", [4, 6])
+def test_a_pair_crossed_in_large_blocks(figure, expected, channels):
+    """From the first to the last channel of each block lies the figure; four can hardly be mixed."""
+    planted, length = Planted(), round((figure - (channels - 1) * SIDE) / channels, 2)
+    nets = ("outp inp tail vss", "outn inn tail vss")
+    for row in range(2):
+        for half in range(2):
+            number, x = (half + row) % 2, 12.0 * half + 30.0 * row
+            planted.mos(f"M{1 + number}{row}", "nmos", x, 8.0 * row, 2, length, nets[number], channels)
+    planted.mos("M3", "nmos", 80, 0, 4, 1, "tail bias vss vss")
+    review = tracks(planted, ports=("inp", "inn", "outp", "outn", "bias")).review()
+    assert severities(review, "group-apart", "side by side") == (expected if channels > 4 else set())
+
+
+@both("flow-order.centre", "should")
+@pytest.mark.parametrize("what", ["tail", "loads"])
+def test_a_tail_or_loads_off_the_middle_of_their_pair(figure, expected, what):
+    """The pair lies about x = 2.7; its tail, or its loads, so much beside it."""
+    planted = Planted()
+    off = {name: figure * (name == what) for name in ("tail", "loads")}
+    planted.mos("M1", "nmos", 0, 10, 4, 1, "outp inp tail vss")
+    planted.mos("M2", "nmos", 3.2, 10, 4, 1, "outn inn tail vss")
+    planted.mos("M3", "nmos", 1.6 + off["tail"], 0, 4, 1, "tail bias vss vss")
+    planted.mos("M4", "pmos", off["loads"], 30, 4, 1, "outp outp vdd vdd")
+    planted.mos("M5", "pmos", 3.2 + off["loads"], 30, 4, 1, "outn outn vdd vdd")
+    found = severities(wired(planted, vdd=45.0).review(), "flow-order", f"the {what} of M1, M2")
+    assert found == expected
+
+
+@pytest.mark.parametrize(("channels", "parts", "expected"), [(4, 4, {"should"}), (4, 1, set()), (3, 3, set())])
+def test_channels_that_share_no_diffusion(channels, parts, expected):
+    planted = Planted()
+    for part in range(parts):
+        planted.mos(f"M1{part}", "nmos", 4.0 * part, 0, 4, 1, "a b vss vss", channels // parts)
+    assert severities(tracks(planted, ports=("a", "b")).review(), "room", "share no drain") == expected
+
+
+@pytest.mark.parametrize(("wells", "devices", "expected"), [(2, 2, set()), (3, 2, {"should"}), (3, 1, set())])
+def test_wells_that_could_be_one(wells, devices, expected):
+    """With one transistor in most of them, that is what a finding on rings says."""
+    planted = Planted()
+    for well in range(wells):
+        x = 14.0 * well
+        for number in range(devices):
+            planted.mos(f"M{well}{number}", "pmos", x + 4.2 * number, 0, 4, 1, f"o{well}{number} i{number} vdd vdd")
+        planted.box("Nwell", x - 0.5, -0.5, x + 4.2 * devices, 5.0)
+    assert severities(tracks(planted, first=60.0).review(), "rings", "wells of vdd") == expected
+
+
+@pytest.mark.parametrize(("contacts", "expected"), [(1, {"should"}), (2, set())])
+def test_taps_with_one_contact(contacts, expected):
+    """The tap of the substrate, and two of the well."""
+    planted = Planted()
+    planted.mos("M1", "pmos", 0, 0, 4, 1, "out in vdd vdd")
+    planted.tap("pmos", "vdd", 4.4, 3.0)
+    for x, y in ((-2, 5), (3.4, 0.4), (4.4, 3.0)) if contacts > 1 else ():
+        layer = "Pplus" if x < 0 else "Nplus"
+        planted.box("COMP", x - 0.25, y - 0.8, x + 0.25, y)
+        planted.box(layer, x - 0.35, y - 0.9, x + 0.35, y)
+        planted.square("Contact", x, y - 0.5, 0.22)
+        planted.box("Metal1", x - 0.2, y - 0.7, x + 0.2, y)
+    planted.box("Nwell", -0.5, -1.5, 5.5, 5.2)
+    assert severities(tracks(planted, ports=("in", "out")).review(), "well-tap", "one contact") == expected
+
+
+@pytest.mark.parametrize("steps", [4, 5])
+@pytest.mark.parametrize("folded", [False, True])
+def test_a_ladder_in_the_order_of_its_bits(steps, folded):
+    """Legs of one bar each hang on the joints of a string of bars; folded, its middle is at the edge."""
+    planted = Planted()
+    order = list(range(steps))
+    places = [*order[::2], *order[1::2][::-1]] if folded else order
+    for number in order:
+        planted.bar(f"RS{number}", 14.0 * places.index(number), 0, 1, 10, f"n{number} n{number + 1}", upright=False)
+    legs = [(number, leg) for number in range(steps + 1) for leg in ("ab" if number in {0, steps} else "a")]
+    for place, (number, leg) in enumerate(legs, steps):
+        planted.bar(f"RL{number}{leg}", 14.0 * place, 0, 1, 10, f"n{number} b{number}{leg}", upright=False)
+    review = tracks(planted, first=30.0, ports=[net for net in planted.ends if net.startswith("b")]).review()
+    found = severities(review, "passives", "steps of a ladder")
+    assert found == ({"should"} if steps > 4 and not folded else set())
+
+
+@pytest.mark.parametrize(("long", "expected"), [(4, set()), (0.8, set())])
+def test_a_bar_wider_than_long_lies_as_the_others(long, expected):
+    planted = Planted()
+    planted.bar("R1", 0, 0, 1, 10, "a b")
+    planted.bar("R2", 6, 0, 2, long, "c d")
+    review = tracks_of_bars(planted).review()
+    assert severities(review, "passives", "across") == expected
+
+
+def tracks_of_bars(planted):
+    """Join each net of bars by a track of its own, those at lower ends below the bars."""
+    for number, net in enumerate(planted.ends):
+        low = max(y for _, y in planted.ends[net]) < 1
+        planted.comb(net, -6.0 - number if low else 24.0 + number, port=net != "m")
+    return planted
+
+
+@pytest.mark.parametrize(("ends", "expected"), [("m b vss", set()), ("c m vss", {"must"})])
+def test_bars_with_a_collector_between_them(ends, expected):
+    """With a base at their middle two bars divide a voltage; with a collector they are a load and a resistor."""
+    planted = Planted()
+    planted.bar("R1", 0, 0, 1, 10, "a m", upright=False)
+    planted.bar("R2", 30, 0, 1, 10, "n m", upright=False)
+    planted.npn("Q1", 80, 0, ends)
+    review = tracks(planted, first=-12.0, ports=("a", "n", "b", "c")).review()
+    assert severities(review, "passives", "split over 2 places") == expected
+
+
+@pytest.mark.parametrize(("ladder", "expected"), [(False, {"should"}), (True, set())])
+def test_transistors_at_their_rails_above_a_ladder(ladder, expected):
+    """Inverters between rails of their own, at the top of the cell; without the wells below they are upside down."""
+    planted = Planted()
+    for number in range(3):
+        x, up = 16.0 * number, 0.0 if ladder else 6.0
+        planted.mos(f"MN{number}", "nmos", x, up, 2, 0.5, f"o{number} i{number} vss vss")
+        planted.mos(f"MP{number}", "pmos", x + 6, 6.0 - up, 2, 0.5, f"o{number} i{number} vdd vdd")
+        planted.comb(f"o{number}", 12 + 0.6 * number)
+        planted.comb(f"i{number}", 15 + 0.6 * number)
+    for net, track in (("vss", -6.0), ("vdd", 20.0)):
+        planted.comb(net, track, left=-8, right=60, width=1)
+    planted.box("Metal5", -8, -60, 60, -20)
+    assert severities(planted.review(), "rail-side", "of 6 transistors") == expected
+
+
+@pytest.mark.parametrize(("rings", "expected"), [(2, set()), (1, {"should"})])
+def test_a_pair_whose_halves_lie_in_two_rings_side_by_side(rings, expected):
+    planted = Planted()
+    for name, x, nets in (("M1", 0, "outp inp tail vss"), ("M2", 3, "outn inn tail vss")):
+        for part in range(2):
+            planted.mos(f"{name}{part}", "nmos", x + 10.0 * part, 10, 4, 1, nets)
+    planted.mos("M3", "nmos", 30, 0, 4, 1, "tail bias vss vss")
+    for ring in range(rings):
+        left, right = 10.0 * ring - 1, 10.0 * ring + 7
+        sides = (
+            (left, 9, right, 9.3),
+            (left, 15.2, right, 15.5),
+            (left, 9, left + 0.3, 15.5),
+            (right - 0.3, 9, right, 15.5),
+        )
+        for box in sides:
+            planted.box("COMP", *box)
+            planted.box("Pplus", *box)
+    review = tracks(planted, ports=("outp", "outn", "inp", "inn", "bias")).review()
+    assert severities(review, "well-tap", "in no ring of taps") == expected
