@@ -11,6 +11,7 @@ from layoutkit.drc.check import Options, check
 from layoutkit.errors import listed
 from layoutkit.review.finding import Unjudged
 from layoutkit.review.subject import box_around, gap_between, longer_side, names_of, region_of, turned
+from layoutkit.technology.expressions import names, parse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from layoutkit.review.finding import Remark
     from layoutkit.review.matched_roles import MatchedDevices
     from layoutkit.review.subject import PlacedDevice, Subject
+    from layoutkit.technology.technology import Technology
 
     Devices = list[PlacedDevice]
 
@@ -371,15 +373,38 @@ def well_tap(subject: Subject) -> Iterator[Remark]:
             Unjudged("well-tap", f"{subject.technology.name} states no distance to taps", matters=True)
         )
         return
+    for broken, box in _broken(subject, rules):
+        yield from subject.finding("well-tap", 1.001, broken, where=box)
+
+
+def cut_sizes(subject: Subject) -> Iterator[Remark]:
+    """Yield contacts and vias that are not of the one size that the process etches."""
+    technology = subject.technology
+    cuts = {cut.layer for cut in (technology.contact, *technology.cuts)}
+    sized = [rule for rule in technology.rules if rule.kind in {"exact_size", "max_width"}]
+    rules = [rule.id for rule in sized if _layers(rule.options["layer"], technology) & cuts]
+    for broken, box in _broken(subject, rules):
+        yield from subject.finding("single-cut.size", 1, f"cuts cannot be made: {broken}", where=box)
+
+
+def _layers(text: str, technology: Technology) -> set[str]:
+    """Return the drawn layers that an operand of a rule is made of."""
+    found = set()
+    for name in names(parse(text)):
+        derived = technology.derived.get(name)
+        found |= _layers(derived, technology) if derived else {name}
+    return found
+
+
+def _broken(subject: Subject, rules: Sequence[str]) -> Iterator[tuple[str, kdb.Box]]:
+    """Yield what the layout says against rules of the process, and the first place of each."""
     options = Options(rule_ids=rules, chosen_rules=True, max_violations=20)
     report = check(subject.cell.layout(), subject.cell, subject.technology, options).summary()
     for rule in report["violations"]:
         place = rule["locations"][0]
-        dbu = subject.technology.dbu_um
-        box = kdb.DBox(*(place.get("box") or (place["x"], place["y"], place["x"], place["y"]))).to_itype(dbu)
-        yield from subject.finding(
-            "well-tap", 1.001, f"{rule['count']} places break {rule['rule_id']}: {rule['rule_description']}", where=box
-        )
+        box = kdb.DBox(*(place.get("box") or (place["x"], place["y"], place["x"], place["y"])))
+        why = f"{rule['count']} places break {rule['rule_id']}: {rule['rule_description']}"
+        yield why, box.to_itype(subject.technology.dbu_um)
 
 
 def largest_empty(area: kdb.Box, drawn: kdb.Region, steps: int = 128) -> kdb.Box:

@@ -1162,6 +1162,15 @@ def test_a_supply_through_a_long_wire(figure, expected):
     assert severities(review, "wire-length", words) == expected
 
 
+@pytest.mark.parametrize(("size_um", "expected"), [(0.22, set()), (0.24, {"must"}), (0.2, {"must"})])
+def test_contacts_of_another_size(size_um, expected):
+    """CO.1: a contact is a square of 0.22 um, no more and no less."""
+    planted = source(10)
+    x, y = planted.ends["vss"][-1]
+    planted.box("Contact", x + 2, y, x + 2 + size_um, y + size_um)
+    assert severities(planted.review(), "single-cut", "cannot be made") == expected
+
+
 @pytest.mark.parametrize(("apart", "expected"), [(18, set()), (22, {"must"})])
 def test_distance_to_a_tap(apart, expected):
     """DF.14: n+ COMP to the nearest substrate tap at most 20 um."""
