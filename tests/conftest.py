@@ -1,5 +1,6 @@
 """What tests of several rooms share."""
 
+import functools
 import gc
 import json
 import os
@@ -8,7 +9,6 @@ import shutil
 import signal
 import sys
 import zlib
-from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -141,6 +141,7 @@ OUTER_BY_FOLDER = {
 OUTER = {f"{folder}/test_{name}.py" for folder, names in OUTER_BY_FOLDER.items() for name in names.split()}
 OUTER |= {"test_packaging.py", "test_release.py"}
 ALIKE = 8
+FEW = 10  # random examples of a test for other versions
 TECHNOLOGIES = {path.stem for path in (TESTS.parent / "scripts/layoutkit/technology").glob("*.yaml")}
 
 
@@ -150,9 +151,22 @@ def pytest_addoption(parser):
     parser.addoption("--versions", action="store_true", help="run what may differ between versions of the libraries")
 
 
+def pytest_configure(config):
+    """Draw few random examples where one case of a test stands for all."""
+    if config.getoption("--versions"):
+        settings.register_profile("few", settings.get_profile("same"), max_examples=FEW)
+        settings.load_profile("few")
+
+
+@functools.cache
+def place_of(path):
+    """Return the path of a test file below the folder of tests."""
+    return path.relative_to(TESTS).as_posix()
+
+
 def pytest_ignore_collect(collection_path, config):
     """Leave out the files that the selection of this run does not need; see ``pytest_collection_modifyitems``."""
-    place = collection_path.relative_to(TESTS).as_posix()
+    place = place_of(collection_path)
     if config.getoption("--versions"):
         return place in OF_SOURCES or (place in SLOW and not place.startswith("skills/")) or None
     left_out = SLOW if config.getoption("--quick") else OUTER if config.getoption("--inner") else ()
@@ -166,9 +180,10 @@ def pytest_collection_modifyitems(config, items):
     with ``ALIKE`` of its parameters at most. With ``--versions``, any test runs with one of its parameters, as the same
     code runs with each, and one test of each slow file: of these, only those of tools are collected.
     """
-    slow = {item for item in items if item.path.relative_to(TESTS).as_posix() in SLOW}
+    slow = {item for item in items if place_of(item.path) in SLOW}
     if config.getoption("--versions"):
         left_out = beyond(1, items, lambda item: item.path if item in slow else name_of(item))
+        draw_few_examples(set(items) - left_out)
     elif config.getoption("--quick") or config.getoption("--inner"):
         left_out = beyond(1, slow, name_in_any_technology)
         left_out |= beyond(ALIKE, slow - left_out, name_of)
@@ -176,6 +191,14 @@ def pytest_collection_modifyitems(config, items):
         return
     config.hook.pytest_deselected(items=[item for item in items if item in left_out])
     items[:] = [item for item in items if item not in left_out]
+
+
+def draw_few_examples(items):
+    """Let tests that state how many random examples they try draw ``FEW`` at most."""
+    stated = "_hypothesis_internal_use_settings"
+    for test in {item.function for item in items if hasattr(getattr(item, "function", None), stated)}:
+        own = getattr(test, stated)
+        setattr(test, stated, settings(own, max_examples=min(FEW, own.max_examples)))
 
 
 def beyond(most, items, name):
@@ -244,7 +267,7 @@ def uv(tmp_path_factory):
     program = str(beside) if beside.exists() else shutil.which("uv")
     if program is None:
         pytest.skip("skipped: needs uv")
-    return partial(run_uv, program, tmp_path_factory.mktemp("home"))
+    return functools.partial(run_uv, program, tmp_path_factory.mktemp("home"))
 
 
 @pytest.fixture(scope="session")
