@@ -85,6 +85,8 @@ class FileSchema:
             data: The content of a file.
             part: Name in ``$defs`` of the part that ``data`` is; the whole file by default.
         """
+        if self._fits(data, part):
+            return []
         found = [fault for error in self._of(part).iter_errors(data) for fault in self._explained(error, data)]
         explained = {fault.path for fault, own in found if own}
         kept: dict[tuple[str, str], SchemaFault] = {}
@@ -96,8 +98,11 @@ class FileSchema:
 
     def accepts(self, data: Any, part: str = "") -> bool:
         """Return whether ``faults`` finds none; this is quicker."""
-        schema = self.content["$defs"][part] if part else self.content
-        return accepts(schema, data, self.content) or bool(self._of(part).is_valid(data))
+        return self._fits(data, part) or bool(self._of(part).is_valid(data))
+
+    def _fits(self, data: Any, part: str) -> bool:
+        """Return whether ``data`` certainly keeps the schema; jsonschema is slow to load, and most files are right."""
+        return accepts(self.content["$defs"][part] if part else self.content, data, self.content)
 
     def _of(self, part: str) -> Any:
         """Return the validator of one part, or of the whole file."""
@@ -105,7 +110,7 @@ class FileSchema:
 
     @cached_property
     def _validator(self) -> Any:
-        """The validator; jsonschema is loaded here, because it is slow to load and many commands check no file."""
+        """The validator; jsonschema is loaded here, where it is needed."""
         from jsonschema import Draft202012Validator, ValidationError, validators
 
         def own_text(validator: Any, text: Any, value: Any, schema: dict[str, Any]) -> Iterator[Any]:

@@ -1,6 +1,8 @@
 """Suggested constraints: what a designer would say of well-known circuits, and never against the circuit."""
 
 import json
+import subprocess
+import sys
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -57,6 +59,18 @@ def test_a_comparator_is_symmetric_as_its_designers_say(suggested):
     assert group["self_symmetric"] == ["mtail"]
     nets = [("inp", "inn"), ("dp", "dn"), ("lp", "ln"), ("outn", "outp")]
     assert pairs(group, "net_pairs") == {frozenset(pair) for pair in nets}
+
+
+def test_a_netlist_and_constraints_that_are_right_are_read_without_jsonschema(tmp_path, comparator, suggested):
+    (tmp_path / "circuit.json").write_text(json.dumps({"circuit": comparator.to_json()}))
+    (tmp_path / "constraints.json").write_text(json.dumps(suggested))
+    code = (
+        "import json, sys; from layoutkit.circuit import read_netlist; from layoutkit.circuit.constraints import *\n"
+        "circuit = read_netlist('circuit.json'); given = Constraints.from_json(json.load(open('constraints.json')))\n"
+        "print(len(circuit.devices), len(given.symmetry), 'jsonschema' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [str(len(comparator.devices)), str(len(suggested["symmetry"])), "False"]
 
 
 def test_left_is_left_in_devices_and_nets_alike(suggested):
