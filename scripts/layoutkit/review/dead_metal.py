@@ -33,13 +33,15 @@ _EDGE_UM = 0.5  # metal this near to the edge of the layout is at the edge [um]
 _EDGES = 0.1  # share of the edges of pads in the length of a way that is a wire [1]
 _STRAPS_UM = 2.5  # from an array of interleaved transistors to the straps at its sides [um]
 _STRAIGHT = 0.2  # of the longer side of a way: the shorter one of a strap [1]
-_WIDE = 2  # half as many times the least width is wide, where it is twice what the current needs as well
-_PLATE_UM = 2.5  # from a plate to the edge of its metal [um]
+_DOUBLE_UM = 1.0  # from cut to cut along a wire from which on what they join to it carries its current, too [um]
 _LOOP_UM = 5.0  # ways up to this length may join two straps of one device twice [um]
 
 
 class Stub(NamedTuple):
-    """Metal that carries nothing: conductor, box, length, area, sides of the wire that it ends [dbu], and in words."""
+    """Metal that carries nothing: conductor, box, length, area, sides of the wire that it ends [dbu], and in words.
+
+    What only several cuts join to its net has no area: it is no must, whose limit does not count it.
+    """
 
     conductor: str
     box: kdb.Box
@@ -79,7 +81,6 @@ class DeadMetal:
             places += box_around(each.box for each in found)
             yield from found
         yield from self.supply_ends()
-        yield from self.wide()
         if whole:
             why = f"{100 * dead_area / whole:.3g} % of the area of all signal wires carries nothing"
             yield from subject.finding("dead-metal", dead_area / whole, why, where=places)
@@ -95,32 +96,6 @@ class DeadMetal:
             stubs = [each for each in self._dead(net, short) if each.box.inside(inner)]
             stubs = [each for each in stubs if not any(each.box.inside(rail) for rail in rails)]
             yield from self._of_net(net, stubs, "supplies")
-
-    def wide(self) -> Iterator[Remark]:
-        """Yield the signals with much metal that is wider than their current needs, apart from plates."""
-        subject, technology, limit = self.subject, self.subject.technology, self.subject.limits["dead-metal.wide"]
-        whole, reach = subject.box.area(), technology.to_dbu(_PLATE_UM)
-        for net in self.signals:
-            if not limit.beyond(sum(metal.area() for metal in subject.metal(net).values()) / whole):
-                continue
-            own = (placed for placed in subject.placed if placed.device.type == "capacitor" and net in placed.ends)
-            plates = region_of(box.enlarged(reach) for placed in own for box in placed.boxes)
-            carrying = [p for p, end in subject.feeds(net) if end in p.device.kind.ends and not subject.is_idle(p)]
-            if any(subject.drive(placed) or placed.id in subject.both_ways for placed in carrying):
-                continue  # the wires of a switch or pass device are wide for their resistance
-            ampere, wide = max((subject.current(placed) or 0.0 for placed in carrying), default=0.0), kdb.Region()
-            for name, metal in subject.metal(net).items():
-                spec = technology.conductor(name)
-                half = max(_WIDE * spec.width, technology.to_dbu(spec.width_um(1000 * ampere)))
-                wide += (metal - plates).sized(-half).sized(half)
-            wide.merge()
-            area = f"{wide.area() * technology.dbu_um**2:.3g} um2"
-            why = (
-                f"{net} has {area} of metal over {2 * _WIDE} times the least width and what {1e6 * ampere:.3g} uA need"
-            )
-            yield from subject.finding(
-                "dead-metal.wide", wide.area() / whole, why, where=wide.bbox(), nets=[net], cause="wide"
-            )
 
     def _of_net(self, net: str, stubs: Sequence[Stub], cause: str) -> list[Remark]:
         """Return the dead metal of a net as one finding, at the longest piece."""
@@ -188,16 +163,24 @@ class DeadMetal:
         for conductor, point, _ in subject.labels.get(net, ()):
             pieces.hold_port(conductor, point, technology.conductor(conductor).width // 2)
             pieces.hold(conductor, subject.shapes(net, conductor) & kdb.Region(self._way_out(conductor, point)))
-        found = []
-        for name, dead in pieces.dead().items():
-            whole = subject.shapes(net, name)
-            live = whole - dead
+        bipolar = (placed for placed, _ in subject.feeds(net) if placed.device.type in {"npn", "pnp"})
+        over = region_of(placed.box for placed in bipolar)  # whose contacts are those of their cell
+        for name, metal in subject.metal(net).items():
+            pieces.hold(name, metal & over)
+        found, ends, every = [], pieces.dead(pieces.ends), pieces.dead(pieces.gone)
+        live = {name: metal - every.get(name, kdb.Region()) for name, metal in subject.metal(net).items()}
+        for name, dead in every.items():
+            whole, plain = subject.shapes(net, name), ends.get(name, kdb.Region())
             for polygon in dead.each():
-                length = _reach(polygon.bbox(), live)
+                length, alone = _reach(polygon.bbox(), live[name]), kdb.Region(polygon)
+                ends_here = [each for each in (alone & plain).merged().each() if longer_side(each.bbox()) > least]
+                area, others = sum(each.area() for each in ends_here), (live[other] for other in live if other != name)
+                if not area and any(2 * (alone & other).area() > polygon.area() for other in others):
+                    continue  # a landing pad
                 if length > max(least, technology.conductor(name).width):
-                    around = whole.interacting(kdb.Region(polygon)).bbox()
+                    around = whole.interacting(alone).bbox()
                     size = (around.width(), around.height())
-                    found.append(Stub(name, polygon.bbox(), length, int(polygon.area()), size, "lead nowhere"))
+                    found.append(Stub(name, polygon.bbox(), length, area, size, "lead nowhere"))
         return found if net in subject.supplies else found + self._needless(net, pieces, least)
 
     def _way_out(self, conductor: str, label: kdb.Point) -> kdb.Box:
@@ -280,6 +263,7 @@ class _Rectangles(Pieces):
         super().__init__(subject, net, whole=False)
         self.boxes = [(name, piece.bbox()) for name, piece in self.pieces]
         self.held: dict[int, list[kdb.Box]] = defaultdict(list)
+        self.least_way = subject.technology.to_dbu(_DOUBLE_UM)
 
     def hold(self, conductor: str, places: kdb.Region) -> None:
         """Note places of a conductor that current leaves at."""
@@ -301,8 +285,8 @@ class _Rectangles(Pieces):
             self.held[number] += [place, *free]
 
     @cached_property
-    def gone(self) -> set[int]:
-        """The rectangles that lead nowhere as a whole."""
+    def ends(self) -> set[int]:
+        """The rectangles that lead nowhere as a whole, joined with one other at most, or with such ones."""
         gone: set[int] = set()
         waiting = list(range(len(self.boxes)))
         while waiting:
@@ -313,15 +297,49 @@ class _Rectangles(Pieces):
                 waiting += near
         return gone
 
-    def dead(self) -> dict[str, kdb.Region]:
-        """Return the metal that leads nowhere, by conductor."""
-        gone = self.gone
+    @cached_property
+    def gone(self) -> set[int]:
+        """The ends, and what leads nowhere although several cuts join it: blocks of the graph with one joint.
+
+        A block stays joined without any one of its rectangles; Hopcroft and Tarjan, "Efficient algorithms for graph
+        manipulation", 1973.
+        """
+        import networkx as nx
+
+        gone, of = set(self.ends), defaultdict[int, set[int]](set)
+        pairs = ((number, link.other) for number, links in self.links.items() for link in links)
+        joined = nx.Graph(pair for pair in pairs if gone.isdisjoint(pair))
+        blocks = [set(block) for block in nx.biconnected_components(joined)]
+        for number, block in enumerate(blocks):
+            for each in block:
+                of[each].add(number)
+        waiting = list(range(len(blocks)))
+        while waiting:
+            number = waiting.pop()
+            joints = [each for each in blocks[number] if len(of[each]) > 1]
+            free = blocks[number].difference(joints)
+            if len(joints) > 1 or not free.isdisjoint(self.held) or any(self._doubles(free, each) for each in joints):
+                continue
+            gone |= free
+            blocks[number] = set()
+            for each in joints:
+                of[each].discard(number)
+                waiting += of[each]
+        return gone
+
+    def _doubles(self, free: AbstractSet[int], joint: int) -> bool:
+        """Return whether rectangles lie along another one, so that both carry its current."""
+        places = [link.where for each in free for link in self.links[each] if link.other == joint]
+        return longer_side(box_around(places)) > self.least_way
+
+    def dead(self, gone: AbstractSet[int]) -> dict[str, kdb.Region]:
+        """Return the metal that leads nowhere where some rectangles do, by conductor."""
         found: dict[str, kdb.Region] = defaultdict(kdb.Region)
         for number, (name, box) in enumerate(self.boxes):
             if number in gone:
                 found[name].insert(box)
                 continue
-            for beyond in _beyond(box, box_around(self._used(number))):
+            for beyond in _beyond(box, box_around(self._used(number, gone=gone))):
                 found[name].insert(beyond)
         return {name: region.merged() for name, region in found.items()}
 
@@ -425,9 +443,10 @@ class _Rectangles(Pieces):
                     found.append([(name, turned(side, upright=not upright)) for side in sides])
         return found
 
-    def _used(self, number: int, but: int = -1) -> list[kdb.Box]:
-        """Return where current enters or leaves a rectangle, but for what joins it to another one."""
-        links = (link.where for link in self.links[number] if link.other not in self.gone and link.other != but)
+    def _used(self, number: int, but: int = -1, gone: AbstractSet[int] | None = None) -> list[kdb.Box]:
+        """Return where current enters or leaves a rectangle, but for what joins it to another one or to gone ones."""
+        gone = self.gone if gone is None else gone
+        links = (link.where for link in self.links[number] if link.other not in gone and link.other != but)
         return [*self.held.get(number, ()), *links]
 
 

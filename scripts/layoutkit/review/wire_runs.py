@@ -1,4 +1,4 @@
-"""Findings on wires that run along wires of other nets, or over transistors that are not on them.
+"""Findings on wires that run along wires of other nets, or over transistors that are not on them, and on wide ones.
 
 Unlike the findings on coupling, which ask what disturbs an input or another quiet net, these name the longest such ways
 of a layout: an engineer looks at those first.
@@ -30,6 +30,8 @@ _ALONG = 3  # times the width of what is covered from which on wires over each o
 _OWN_UM = (1.0, 2.5)  # so near to transistors on both nets, their terminals lie over each other and side by side [um]
 _WORTH = 0.06  # share of the layout's longer side that a way must have, too [1]
 _BETWEEN = ("between",)  # in place of layers
+_WIDE = 2  # half as many times the least width is wide, where it is twice what the current needs as well
+_PLATE_UM = 2.5  # from a plate to the edge of its metal [um]
 _MOST = 5  # ways that are named, the longest first
 
 
@@ -59,9 +61,10 @@ class WireRuns:
         self._near = cache(self._near_of)
 
     def findings(self) -> Iterator[Remark]:
-        """Yield the longest ways along other wires as one finding, and those over foreign transistors as another."""
+        """Yield the longest ways along other wires as one finding, those over transistors as another; wide metal."""
         yield from self.along()
         yield from self.over()
+        yield from self.wide()
 
     def along(self) -> list[Remark]:
         """Return the longest ways of signals over, under or beside others, away from the devices on both."""
@@ -95,6 +98,32 @@ class WireRuns:
                         boxes.append(box & shape.box)
             found.append(self._way(boxes, (net,), tuple(crossed[index] for index in sorted(crossed))))
         return self._longest("coupling.over", found)
+
+    def wide(self) -> Iterator[Remark]:
+        """Yield the signals with much metal that is wider than their current needs, apart from plates."""
+        subject, technology, limit = self.subject, self.subject.technology, self.subject.limits["dead-metal.wide"]
+        whole, reach = subject.box.area(), technology.to_dbu(_PLATE_UM)
+        for net in self.nets:
+            if not limit.beyond(sum(metal.area() for metal in subject.metal(net).values()) / whole):
+                continue
+            own = (placed for placed in subject.placed if placed.device.type == "capacitor" and net in placed.ends)
+            plates = region_of(box.enlarged(reach) for placed in own for box in placed.boxes)
+            carrying = [p for p, end in subject.feeds(net) if end in p.device.kind.ends and not subject.is_idle(p)]
+            if any(subject.drive(placed) or placed.id in subject.both_ways for placed in carrying):
+                continue  # the wires of a switch or pass device are wide for their resistance
+            ampere, wide = max((subject.current(placed) or 0.0 for placed in carrying), default=0.0), kdb.Region()
+            for name, metal in subject.metal(net).items():
+                spec = technology.conductor(name)
+                half = max(_WIDE * spec.width, technology.to_dbu(spec.width_um(1000 * ampere)))
+                wide += (metal - plates).sized(-half).sized(half)
+            wide.merge()
+            area = f"{wide.area() * technology.dbu_um**2:.3g} um2"
+            why = (
+                f"{net} has {area} of metal over {2 * _WIDE} times the least width and what {1e6 * ampere:.3g} uA need"
+            )
+            yield from subject.finding(
+                "dead-metal.wide", wide.area() / whole, why, where=wide.bbox(), nets=[net], cause="wide"
+            )
 
     def _way(self, boxes: Sequence[kdb.Box], nets: tuple[str, ...], devices: tuple[PlacedDevice, ...]) -> Run:
         length, names = sum(map(longer_side, boxes)), names_of(devices)

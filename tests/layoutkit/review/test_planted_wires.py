@@ -180,3 +180,51 @@ def test_metal_of_a_switch_is_wide_for_its_resistance(gate, expected):
     planted.square("Via4", x, track, 0.26)
     planted.box("Metal5", x - 1, track - 0.5, x + 6, track + 6, "b")
     assert severities(planted.review(), "dead-metal", "times the least width") == expected
+
+
+def ending(planted, net, x, y):
+    """Let a wire end at the top of a column of Metal4, on two cuts to a patch of Metal5, one of them on its pad."""
+    planted.box("Metal3", planted.ends[net][0][0], y - WIRE / 2, x + 0.2, y + WIRE / 2, net)
+    planted.square("Via3", x, y, 0.26)
+    planted.box("Metal4", x - WIRE / 2, y - 0.2, x + WIRE / 2, y + 14, net)
+    planted.box("Metal4", x - 0.2, y + 14, x + 0.2, y + 14.8, net)
+    planted.box("Metal5", x - 0.3, y + 13, x + 0.3, y + 14.8, net)
+    for place in (y + 13.5, y + 14.4):
+        planted.square("Via4", x, place, 0.26)
+
+
+@pytest.mark.parametrize(("used", "expected"), [(False, {"should"}), (True, set())])
+def test_a_wire_that_ends_on_two_cuts(used, expected):
+    """From the patch that they lead to, nothing goes on, or a column to the drain of another transistor."""
+    planted = wired(pair(), outp=30.0)
+    ending(planted, "outp", 40, 30)
+    if used:
+        planted.mos("M7", "nmos", 38.1, 48, 2, 1, "outp v vss vss")
+        planted.ends = {net: planted.ends[net][-1:] for net in ("outp", "v", "vss")}
+        planted.column("outp", 40, 49.7, 44.4)
+        planted.via3("outp", 40, 44.4)
+        planted.square("Metal3", 40, 44.4, 0.4, "outp")
+        planted.comb("v", 54.0)
+        planted.comb("vss", -5.0, left=0.0)
+    assert severities(planted.review(), "dead-metal", "of outp lead nowhere") == expected
+
+
+def test_what_several_cuts_join_is_no_must():
+    """Thirty micrometres of a net are half of all wires; the limit of a must is for what one cut joins."""
+    planted = wired(pair(), outp=30.0)
+    ending(planted, "outp", 40, 30)
+    assert severities(planted.review(), "dead-metal") == {"should"}
+
+
+def test_metal_above_a_wire_carries_its_current_too():
+    """Metal4 with cuts at both ends and a shoulder beside it, over the wire from one drain to the other."""
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, 2, 1, "y a vss vss")
+    planted.mos("M2", "nmos", 30, 0, 2, 1, "y b vss vss")
+    for net, track in (("y", 12.0), ("a", 8.0), ("b", 9.0), ("vss", -4.0)):
+        planted.comb(net, track)
+    planted.box("Metal4", 4, 11.8, 28, 12.2, "y")
+    planted.box("Metal3", 4, 11.8, 4.4, 12.2, "y")
+    for x in (4.2, 10, 20, 27.8):
+        planted.square("Via3", x, 12, 0.26)
+    assert severities(planted.review(), "dead-metal") == set()
