@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from layoutkit.review.matched_devices import Matching
     from layoutkit.review.subject import PlacedDevice, Subject
 
+_FEWEST_BITS = 3  # transistors in parallel from which on they are the bits of a current
+
 
 def lone_transistors(subject: Subject, matching: Matching) -> Iterator[Remark]:
     """Yield all findings."""
@@ -30,9 +32,16 @@ def lone_transistors(subject: Subject, matching: Matching) -> Iterator[Remark]:
     for (_, _, gate), devices in gates.items():
         if not any(set(group.devices) >= set(devices) for group in groups):
             yield from _on_one_gate(subject, matching, gate, devices)
+    banks = _banks(subject)
+    for own in banks:
+        far = subject.um(max(dist(a.centre, b.centre) for a, b in combinations(own, 2)))
+        why = f"{names_of(own)}, whose currents are switched into one net, are not interleaved: "
+        why += f"their centres lie up to {far:.3g} um apart"
+        yield from subject.finding("group-apart.centres", far, why, devices=own, must=False)
     guarded = [*(group for group in groups if group.is_ordered), *matching.lone_references()]
     known = {placed for group in guarded for placed in group.devices}
-    bare = {placed: matching.bare(_group([placed])) for own in gates.values() for placed in own if placed not in known}
+    single = (placed for own in (*gates.values(), *banks) for placed in own if placed not in known)
+    bare = {placed: matching.bare(_group([placed])) for placed in single}
     devices = [placed for placed, ends in bare.items() if ends]
     devices.sort(key=lambda placed: (-placed.fingers[0].l_um, placed.index))
     ends = sum(bare.values())
@@ -42,6 +51,17 @@ def lone_transistors(subject: Subject, matching: Matching) -> Iterator[Remark]:
 
 def _group(devices: Sequence[PlacedDevice]) -> MatchedDevices:
     return MatchedDevices("transistors on one gate", False, tuple(devices), tuple(devices))
+
+
+def _banks(subject: Subject) -> list[list[PlacedDevice]]:
+    """Return the transistors of one type in parallel, each with a gate of its own: the bits of a current."""
+    alike: dict[tuple[object, ...], list[PlacedDevice]] = defaultdict(list)
+    for placed in (p for stage in subject.stages if len({p.device.type for p in stage}) == 1 for p in stage):
+        net, long = placed.device.terminals, round(placed.fingers[0].l_um, 3)
+        if placed.id not in subject.both_ways:
+            alike[placed.device.model, net["s"], net["d"], net["b"], long].append(placed)
+    gates = ({placed.device.terminals["g"] for placed in own} for own in alike.values())
+    return [own for own, on in zip(alike.values(), gates, strict=True) if len(on) == len(own) >= _FEWEST_BITS]
 
 
 def _on_one_gate(subject: Subject, matching: Matching, gate: str, devices: Sequence[PlacedDevice]) -> Iterator[Remark]:
@@ -58,10 +78,8 @@ def _on_one_gate(subject: Subject, matching: Matching, gate: str, devices: Seque
         yield from subject.finding("group-unlike.length", 1 - long[0] / long[-1], why, devices=own, nets=[gate])
     grouped = {placed for group in matching.transistors for placed in group.devices}
     for own in (own for own in lengths.values() if len(own) > 1):
-        called, wide = (
-            f"{names_of(own)}, on the gate {gate},",
-            sorted({round(f.w_um, 3) for p in own for f in p.fingers}),
-        )
+        called = f"{names_of(own)}, on the gate {gate},"
+        wide = sorted({round(f.w_um, 3) for p in own for f in p.fingers})
         gap = subject.um(matching.gap_within(_group(own)))
         units = f", of channels of {_listed(wide)} um" * (len(wide) > 1)
         why = f"{called} lie {gap:.3g} um apart{units}"

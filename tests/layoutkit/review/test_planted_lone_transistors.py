@@ -56,6 +56,18 @@ def test_unlike_units_and_lengths_on_one_gate():
     assert severities(on_one_gate(second=(4, 2)), "group-unlike", "unlike lengths") == set()  # two sources
 
 
+@pytest.mark.parametrize(("bits", "load", "expected"), [(3, "", {"should"}), (2, "", set()), (3, "pmos", set())])
+def test_the_bits_of_a_current_in_blocks(bits, load, expected):
+    """Transistors in parallel with a gate each; with one of the other type on their drains they are logic."""
+    planted = Planted()
+    for bit in range(bits):
+        planted.mos(f"M{bit}", "nmos", 12.0 * bit, 0, 2, 1, f"out b{bit} vss vss", 2**bit)
+    if load:
+        planted.mos("M9", load, 60, 0, 4, 1, "out b0 vdd vdd")
+    review = tracks(planted, ports=("out", *(f"b{bit}" for bit in range(bits)))).review()
+    assert severities(review, "group-apart", "into one net") == expected
+
+
 @pytest.mark.parametrize(("guarded", "gate", "expected"), [(0, "b", {"should"}), (1, "b", {"should"}), (2, "b", set())])
 def test_ends_of_a_single_source(guarded, gate, expected):
     planted = Planted()
