@@ -7,9 +7,11 @@ from itertools import combinations
 from math import dist
 from typing import TYPE_CHECKING
 
+import klayout.db as kdb
+
 from layoutkit.review.matched_devices import is_gate
 from layoutkit.review.matched_roles import MatchedDevices
-from layoutkit.review.subject import names_of
+from layoutkit.review.subject import names_of, turned
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     from layoutkit.review.matched_devices import Matching
     from layoutkit.review.subject import PlacedDevice, Subject
 
+_NARROW = 4  # channels so many times as long as wide lie side by side across their length
+_FLANK_UM = 2.0  # from a transistor to the dummies beside it [um]
 _FEWEST_BITS = 3  # transistors in parallel from which on they are the bits of a current
 
 
@@ -41,6 +45,7 @@ def lone_transistors(subject: Subject, matching: Matching) -> Iterator[Remark]:
     guarded = [*(group for group in groups if group.is_ordered), *matching.lone_references()]
     known = {placed for group in guarded for placed in group.devices}
     single = (placed for own in (*gates.values(), *banks) for placed in own if placed not in known)
+    single = (placed for placed in single if not _is_flanked(subject, placed))
     bare = {placed: matching.bare(_group([placed])) for placed in single}
     devices = [placed for placed, ends in bare.items() if ends]
     devices.sort(key=lambda placed: (-placed.fingers[0].l_um, placed.index))
@@ -93,6 +98,22 @@ def _on_one_gate(subject: Subject, matching: Matching, gate: str, devices: Seque
             why = f"{called} are equal and not interleaved: their centres lie {subject.um(far):.3g} um apart"
             found = subject.finding("group-apart.whole", subject.um(far), why, devices=own, nets=[gate])
         yield from found
+
+
+def _is_flanked(subject: Subject, placed: PlacedDevice) -> bool:
+    """Return whether dummies lie at two opposite sides of a transistor; for long narrow channels others do, too."""
+    reach, box, first = subject.technology.to_dbu(_FLANK_UM), placed.box, placed.fingers[0]
+    near = subject.idle_boxes
+    if first.l_um > _NARROW * first.w_um:
+        alike = (p for p in subject.placed if p is not placed and p.fingers[0].l_um == first.l_um)
+        near = near + [each for other in alike for each in other.boxes]
+    for upright in (False, True):
+        its = turned(box, upright=upright)
+        sides = ((its.left - reach, its.left), (its.right, its.right + reach))
+        strips = [turned(kdb.Box(start, its.bottom, end, its.top), upright=upright) for start, end in sides]
+        if all(any(each.overlaps(strip) for each in near) for strip in strips):
+            return True
+    return False
 
 
 def _listed(sizes: Iterable[float]) -> str:

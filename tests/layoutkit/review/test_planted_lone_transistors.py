@@ -78,6 +78,19 @@ def test_ends_of_a_single_source(guarded, gate, expected):
     assert severities(tracks(planted, ports=("a", gate, "c", "d")).review(), "group-unlike", "of M1") == expected
 
 
+@pytest.mark.parametrize(("places", "expected"), [((4,), {"should"}), ((4, -4), set())])
+@pytest.mark.parametrize("ties", ["vss vss vss", "e f vss"])
+def test_dummies_across_the_rows_of_a_long_channel(places, expected, ties):
+    """The channel of 1 x 8 um has them above and below, or others like it."""
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, 1, 8, "a b vss vss")
+    for number, y in enumerate(places):
+        planted.mos(f"MD{number}", "nmos", 1.2 * (number + 1), y / 1.6, 1, 8, f"{ties} vss")
+    planted.mos("M2", "nmos", 40, 0, 4, 0.5, "c d vss vss")
+    found = severities(tracks(planted, ports=("a", "b", "c", "d", "e", "f")).review(), "group-unlike", "of M1")
+    assert found == expected
+
+
 def test_logic_and_switches_need_no_dummies():
     planted = Planted()
     planted.mos("M1", "nmos", 0, 0, 4, 1, "out in vss vss")
