@@ -15,7 +15,7 @@ import klayout.db as kdb
 from layoutkit.review.finding import Spot
 from layoutkit.review.floorplan import rails_of
 from layoutkit.review.pieces import Pieces
-from layoutkit.review.subject import HEADS_UM, MOST_CONTACTS, box_around, longer_side, region_of, turned
+from layoutkit.review.subject import HEADS_UM, box_around, longer_side, region_of, turned
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 _EQUAL = 0.05  # stubs whose lengths differ by at most this much balance each other, as half of the hand layouts do [1]
 _OWN_UM = 1.0  # so near to its own devices, metal of a net is a mesh over them [um]
 _SHORT_UM = 5.0  # dead pieces up to this length are one finding, as an engineer says it once [um]
+_SUPPLY_UM = 4.0  # dead pieces of a supply beyond this length are named [um]
+_MESH = 2000  # contacts beyond which a supply is a mesh
 _EDGE_UM = 0.5  # metal this near to the edge of the layout is at the edge [um]
 _EDGES = 0.1  # share of the edges of pads in the length of a way that is a wire [1]
 _STRAPS_UM = 2.5  # from an array of interleaved transistors to the straps at its sides [um]
@@ -88,10 +90,10 @@ class DeadMetal:
     def supply_ends(self) -> Iterator[Remark]:
         """Yield the supplies with a wire that ends inside the layout without leading anywhere, and is no rail."""
         subject, edge = self.subject, self.subject.technology.to_dbu(_EDGE_UM)
-        short, inner = subject.technology.to_dbu(_SHORT_UM), subject.metal_box.enlarged(-edge)
+        short, inner = subject.technology.to_dbu(_SUPPLY_UM), subject.metal_box.enlarged(-edge)
         for net in [net for net in subject.nets if net in subject.supplies]:
-            if subject.shapes(net, "contact").count() > MOST_CONTACTS:
-                continue  # that of a power device, a mesh over it
+            if subject.shapes(net, "contact").count() > _MESH:
+                continue  # that of a power device
             rails = [box for upright in (False, True) for _, box in rails_of(subject, net, upright=upright)]
             stubs = [each for each in self._dead(net, short) if each.box.inside(inner)]
             stubs = [each for each in stubs if not any(each.box.inside(rail) for rail in rails)]

@@ -100,7 +100,7 @@ def test_a_capacitor_far_from_the_transistor_around_which_it_is(figure, expected
     assert severities(review(SIDE + 1 + far), "flow-order", words) == expected
 
 
-@pytest.mark.parametrize(("long", "expected"), [(4.5, set()), (5.5, {"should"})])
+@pytest.mark.parametrize(("long", "expected"), [(3.6, set()), (4.4, {"should"})])
 def test_a_supply_that_ends_inside(long, expected):
     """A wire from the ground's track leads nowhere; what is around it is larger."""
     planted = wired(pair())
