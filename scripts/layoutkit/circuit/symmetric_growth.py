@@ -263,14 +263,11 @@ class Growth:
             [(role, x, y) for (role, x), (_, y) in zip(one.ends, other.ends, strict=True)], first=first
         )
         ends = [n for n, (role, _) in enumerate(one.ends) if role in ("e", "d", "s")]
-        if len(ends) != 2 or (one.ends[ends[0]][0] != "e" and not self._across(one)):
+        if straight is not None or len(ends) != 2 or (one.ends[ends[0]][0] != "e" and not self._across(one)):
             return straight
         turned = list(other.ends)
         turned[ends[0]], turned[ends[1]] = turned[ends[1]], turned[ends[0]]
-        crossed = self._judge([(role, x, y) for (role, x), (_, y) in zip(one.ends, turned, strict=True)])
-        if straight is None or crossed is None:
-            return straight or crossed
-        return crossed if crossed.score > straight.score else straight
+        return self._judge([(role, x, y) for (role, x), (_, y) in zip(one.ends, turned, strict=True)])
 
     def _across(self, element: Element) -> bool:
         ends = element.channel
