@@ -232,10 +232,13 @@ def gate_necks(subject: Subject) -> Iterator[Remark]:
 
 
 def drive_necks(subject: Subject) -> Iterator[Remark]:
-    """Yield the thin wires that are the only way from strong transistors to the port, or to the others of the net."""
+    """Yield the thin wires that are the only way from strong transistors to the port, or to the others of the net.
+
+    The rails that the ports of supplies are on are judged by their straps.
+    """
     technology, first = subject.technology, subject.technology.conductors[0].name
     most, mean = subject.limits["electromigration.drive"], subject.limits["electromigration.mean"].should or 0.0
-    for net in [net for net in subject.nets if net not in subject.supplies]:
+    for net in subject.nets:
         ends: dict[PlacedDevice, list[kdb.Box]] = {}
         for (placed, end), feeds in subject.feeds(net).items():
             if placed.device.is_mos and end in _DRIVES and not subject.is_idle(placed):
@@ -246,14 +249,17 @@ def drive_necks(subject: Subject) -> Iterator[Remark]:
         strong = _drive(subject, ends)
         if not most.beyond(strong.full / least) or strong.mean < mean * least:
             continue
+        if subject.shapes(net, "contact").count() > _MOST_CONTACTS and net in subject.supplies:
+            continue
         starts = [(name, kdb.Box(point, point)) for name, point, _ in subject.labels.get(net, ())]
         if not starts:
             largest = max(ends, key=lambda each: (_drive(subject, [each]).full, -each.index))
             starts = [(first, point) for point in ends.pop(largest)]
             strong = _drive(subject, [largest])
         known = dict(sorted(ends.items(), key=lambda each: each[0].index))
+        rails = _port_rails(subject, net, starts) if net in subject.supplies else []
         found = (neck for neck in necks(subject, net, starts, known) if neck.squares > _LONG)
-        yield from _weakest(subject, net, found, strong)
+        yield from _weakest(subject, net, [n for n in found if not any(map(n.box.inside, rails))], strong)
 
 
 class _Drive(NamedTuple):
@@ -287,7 +293,7 @@ def _weakest(subject: Subject, net: str, found: Iterable[Neck], others: _Drive) 
     worst = max(figures, key=lambda neck: (figures[neck][0] / figures[neck][1], neck.squares, str(neck.box)))
     full, allowed, carried = figures[worst]
     length, width = subject.um(worst.length), subject.um(worst.width)
-    why = f"{net} leads from {names_of(worst.devices)}, which can drive {full:.3g} mA, by nothing but {length:.3g} um "
+    why = f"{net} leads to {names_of(worst.devices)}, which can drive {full:.3g} mA, by nothing but {length:.3g} um "
     why += f"of {worst.conductor}, {width:.3g} um wide, which may carry {allowed:.3g} mA"
     return subject.finding(
         "electromigration.drive", full / allowed, why, where=worst.box, devices=worst.devices, nets=[net],

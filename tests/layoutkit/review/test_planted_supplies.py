@@ -120,8 +120,8 @@ def test_few_gates_may_hang_on_a_thin_wire():
     assert not severities(gates(squares, fingers=22).review(), "wire-resistance", NECK)
 
 
-def open_drain(drive, mean, squares=14):
-    """Return the findings on an output whose port is behind a thin wire.
+def open_drain(drive, mean, squares=14, of="out"):
+    """Return the findings on an output, or its ground, whose port is behind a thin wire.
 
     Its transistor can drive ``drive`` times what the wire may carry, of which ``mean`` flows.
     """
@@ -129,12 +129,14 @@ def open_drain(drive, mean, squares=14):
     width = drive * may_ma / GF.device("nmos").saturation_ma_um / 4
     planted.mos("M1", "nmos", 0, 0, width, 0.28, "out in vss vss", fingers=4)
     planted.comb("in", width + 6)
-    planted.comb("vss", -3, left=-3, width=3)
-    planted.comb("out", width + 3, left=0, right=6, width=3, port=False)
+    tracks = {"out": width + 3, "vss": -3}
+    for net, track in tracks.items():
+        planted.comb(net, track, left=-3, right=6, width=3, port=net != of)
     end = 5.13 + squares * WIRE
-    planted.box("Metal4", 4.8, width + 3 - WIRE / 2, end + 0.2, width + 3 + WIRE / 2, "out")
-    planted.square("Via3", 5, width + 3, 0.26)
-    planted.label("out", "Metal4", end, width + 3)
+    planted.box("Metal4", 4.8, tracks[of] - WIRE / 2, end, tracks[of] + WIRE / 2, of)
+    planted.square("Via3", 5, tracks[of], 0.26)
+    planted.square("Metal4", end + 1, tracks[of], 2, of)
+    planted.label(of, "Metal4", end + 1, tracks[of])
     carried = [{"device": "M1", "current": 1e-3 * mean * may_ma}]
     found = planted.review(constraints={"device_currents": carried}).findings
     return [each for each in found if each.id == "electromigration" and "can drive" in each.why]
@@ -147,6 +149,11 @@ def test_the_thin_wire_of_a_strong_output(figure, expected):
     assert all(each.measured == pytest.approx(figure, rel=1e-2) and each.nets == ("out",) for each in found)
 
 
+def test_the_thin_wire_of_the_ground_of_a_strong_output():
+    found = open_drain(1.1 * limit("electromigration.drive", "must"), 1, of="vss")
+    assert {(each.severity, each.nets) for each in found} == {("must", ("vss",))}
+
+
 @pytest.mark.parametrize(("severity", "inside"), [("must", {"should"}), ("should", set())])
 def test_a_strong_output_that_carries_little_may_have_a_thin_wire(severity, inside):
     mean, drive = limit("electromigration.mean", severity), 1.1 * limit("electromigration.drive", "must")
@@ -155,7 +162,7 @@ def test_a_strong_output_that_carries_little_may_have_a_thin_wire(severity, insi
 
 
 def test_a_short_wire_of_a_strong_output_is_no_thin_way():
-    assert not open_drain(1.1 * limit("electromigration.drive", "must"), 1, squares=6)
+    assert not open_drain(1.1 * limit("electromigration.drive", "must"), 1, squares=3)
 
 
 def chained(drive, on_rail=False):
