@@ -121,6 +121,8 @@ def prepare(kind):
             importlib.import_module(name)
     if kind == "engine":
         warm_up()
+    if measurement is not None:
+        measurement.save()  # so that a child saves only what it executes itself
     gc.freeze()  # so that garbage collection in a child does not write to shared pages
     return measurement
 
@@ -202,6 +204,7 @@ def run_order(order, files, measurement):
         code = 1
     if measurement is not None:
         measurement.stop()
+        measurement._post_save_work = lambda: None  # the server has noted which files were never executed
         measurement.save()
     sys.stdout.flush()
     sys.stderr.flush()
