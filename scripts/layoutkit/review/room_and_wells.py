@@ -253,14 +253,10 @@ def wells_apart(subject: Subject) -> Iterator[Remark]:
 
 def single_tap_contacts(subject: Subject) -> list[Remark]:
     """Return the taps that one contact alone joins to their net."""
-    found: list[kdb.Box] = []
-    for net in subject.nets:
-        contacts = subject.shapes(net, "contact")
-        for layer in ("n_tap", "p_tap"):
-            taps = subject.shapes(net, layer)
-            near = contacts.interacting(taps)
-            unit = min((each.area() for each in near.each()), default=1)
-            found += [tap.bbox() for tap in taps.each() if near.interacting(kdb.Region(tap)).area() < 2 * unit]
+    taps, contacts = subject.taps, subject.role("contact")
+    unit = min((each.area() for each in contacts.each()), default=1)
+    few = taps.not_interacting(contacts, 2)  # of which a long contact counts as several
+    found = [tap.bbox() for tap in few.each() if contacts.interacting(kdb.Region(tap)).area() < 2 * unit]
     count = len(found)
     why = f"{count} taps of wells and substrate have one contact each"
     return subject.finding("well-tap.contacts", count, why, where=box_around(found))
