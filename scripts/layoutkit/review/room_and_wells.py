@@ -237,10 +237,10 @@ def wells_apart(subject: Subject) -> Iterator[Remark]:
 
     Where most have one device, that is a finding of ``rings``.
     """
-    reach = subject.technology.to_dbu(_WELLS_UM)
+    reach, pmos = subject.technology.to_dbu(_WELLS_UM), [p for p in subject.placed if p.device.type == "pmos"]
     for net in subject.nets:
         boxes = [piece.bbox() for piece in subject.shapes(net, "nwell").each()]
-        inside = [[p for p in subject.placed if p.device.is_mos and box.contains(p.box.center())] for box in boxes]
+        inside = [[p for p in pmos if box.contains(p.box.center())] for box in boxes]
         wells = [(box, own) for box, own in zip(boxes, inside, strict=True) if own]
         few = [(box, own) for box, own in wells if len(own) <= _FEW_IN_A_WELL]
         few = [(box, own) for box, own in few if any(o is not box and gap_between(o, box) <= reach for o, _ in wells)]
