@@ -94,9 +94,9 @@ class DeadMetal:
         for net in [net for net in subject.nets if net in subject.supplies]:
             if subject.shapes(net, "contact").count() > _MESH:
                 continue  # that of a power device
-            rails = [box for upright in (False, True) for _, box in rails_of(subject, net, upright=upright)]
-            stubs = [each for each in self._dead(net, short) if each.box.inside(inner)]
-            stubs = [each for each in stubs if not any(each.box.inside(rail) for rail in rails)]
+            rails = region_of(box for upright in (False, True) for _, box in rails_of(subject, net, upright=upright))
+            beyond = {each: (kdb.Region(each.box) - rails).bbox() for each in self._dead(net, short)}
+            stubs = [each for each, box in beyond.items() if longer_side(box) > short and box.inside(inner)]
             yield from self._of_net(net, stubs, "supplies")
 
     def _of_net(self, net: str, stubs: Sequence[Stub], cause: str) -> list[Remark]:

@@ -228,3 +228,15 @@ def test_metal_above_a_wire_carries_its_current_too():
     for x in (4.2, 10, 20, 27.8):
         planted.square("Via3", x, 12, 0.26)
     assert severities(planted.review(), "dead-metal") == set()
+
+
+@pytest.mark.parametrize(("long", "expected"), [(3.6, set()), (4.4, {"should"})])
+def test_a_strap_that_leads_from_a_rail_to_nothing(long, expected):
+    """The rail is at the edge of the layout, where a strap may end."""
+    planted = pair()
+    for net, track in {"outp": 24.0, "outn": 25.0, "inp": 18.0, "inn": 19.0, "tail": 7.0, "bias": -3.0}.items():
+        planted.comb(net, track, port=net != "tail")
+    planted.comb("vss", -6.0, left=-10, right=20, width=1)
+    planted.box("Metal2", -8.14, -6.4, -7.86, -5.5 + long, "vss")
+    planted.square("Via2", -8, -6, 0.26)
+    assert severities(planted.review(), "dead-metal", "of vss lead nowhere") == expected
