@@ -234,7 +234,7 @@ def gate_necks(subject: Subject) -> Iterator[Remark]:
 def drive_necks(subject: Subject) -> Iterator[Remark]:
     """Yield the thin wires that are the only way from strong transistors to the port, or to the others of the net.
 
-    The rails that the ports of supplies are on are judged by their straps.
+    Transistors at full drive are judged by their currents, the rails that the ports of supplies are on by their straps.
     """
     technology, first = subject.technology, subject.technology.conductors[0].name
     most, mean = subject.limits["electromigration.drive"], subject.limits["electromigration.mean"].should or 0.0
@@ -249,7 +249,8 @@ def drive_necks(subject: Subject) -> Iterator[Remark]:
         strong = _drive(subject, ends)
         if not most.beyond(strong.full / least) or strong.mean < mean * least:
             continue
-        if subject.shapes(net, "contact").count() > _MOST_CONTACTS and net in subject.supplies:
+        many = subject.shapes(net, "contact").count() > _MOST_CONTACTS and net in subject.supplies
+        if many or any(map(subject.is_full, ends)):
             continue
         starts = [(name, kdb.Box(point, point)) for name, point, _ in subject.labels.get(net, ())]
         if not starts:
