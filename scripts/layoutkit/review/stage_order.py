@@ -345,17 +345,25 @@ def power_beside_input(subject: Subject) -> Iterator[Remark]:
 
 
 def far_capacitors(subject: Subject) -> Iterator[Remark]:
-    """Yield the capacitors between gate and drain of a transistor that lie far from it."""
+    """Yield the capacitors between gate and drain of a transistor, or from a drain to a supply, that lie far from it.
+
+    Of the latter, those on ports do not count. A transistor with one net at both ends is a capacitor as well.
+    """
+    supplies, mos = {*subject.supplies.power, *subject.supplies.ground}, [p for p in subject.placed if p.device.is_mos]
     for placed in subject.placed:
-        ends = placed.ends - {*subject.supplies.power, *subject.supplies.ground}
-        if placed.device.type != "capacitor" or len(ends) < 2:
+        gate = {placed.device.terminals["g"]} if placed.device.is_mos and len(placed.ends) == 1 else set[str]()
+        ends = (placed.ends | gate) - supplies
+        if placed.device.type != "capacitor" and (not gate or gate <= supplies):
             continue
-        around = [
-            p for p in subject.placed if p.device.is_mos and p.device.terminals["g"] in ends - {p.device.terminals["d"]}
-        ]
-        around = [p for p in around if p.device.terminals["d"] in ends and not subject.is_idle(p)]
-        gap = min((gap_between(placed.box, p.box) for p in around), default=0.0)
-        why = f"{placed.id} lies {subject.um(gap):.3g} um from {names_of(around)}, around which it is"
+        around = [p for p in mos if p.device.terminals["d"] in ends and p is not placed and not subject.is_idle(p)]
+        words = "which drives it" if len(around) == 1 else "which drive it"
+        if len(ends) > 1:
+            around = [p for p in around if p.device.terminals["g"] in ends - {p.device.terminals["d"]}]
+            words = "around which it is"
+        elif ends & {*subject.circuit.ports}:
+            continue
+        gap = min((gap_between(one, its) for p in around for its in p.boxes for one in placed.boxes), default=0.0)
+        why = f"{placed.id} lies {subject.um(gap):.3g} um from {names_of(around)}, {words}"
         yield from subject.finding(
             "flow-order.load", subject.um(gap), why, devices=[placed, *around], cause="far capacitors"
         )

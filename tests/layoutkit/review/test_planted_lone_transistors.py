@@ -245,3 +245,14 @@ def test_a_pair_whose_halves_lie_in_two_rings_side_by_side(rings, expected):
             planted.box("Pplus", *box)
     review = tracks(planted, ports=("outp", "outn", "inp", "inn", "bias")).review()
     assert severities(review, "well-tap", "in no ring of taps") == expected
+
+
+@both("flow-order.load", "should")
+@pytest.mark.parametrize("port", [False, True])
+def test_a_transistor_as_a_capacitor_far_from_the_stage_that_drives_it(figure, expected, port):
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, 4, 1, "x in vss vss")
+    planted.mos("M2", "nmos", 1.0 + figure, 0, 4, 1, "vss x vss vss")
+    planted.mos("M3", "pmos", 60, 0, 4, 1, "x in vdd vdd")
+    review = tracks(planted, ports=("in", "x") if port else ("in",)).review()
+    assert severities(review, "flow-order", "which drive it") == (set() if port else expected)
