@@ -1,4 +1,4 @@
-"""Findings on wires that run along wires of other nets, or over transistors that are not on them, and on wide ones.
+"""Findings on wires along wires of other nets, or over transistors that are not on them, on wide ones, and on plates.
 
 Unlike the findings on coupling, which ask what disturbs an input or another quiet net, these name the longest such ways
 of a layout: an engineer looks at those first.
@@ -61,10 +61,11 @@ class WireRuns:
         self._near = cache(self._near_of)
 
     def findings(self) -> Iterator[Remark]:
-        """Yield the longest ways along other wires as one finding, those over transistors as another; wide metal."""
+        """Yield the longest ways along other wires as one finding, those over transistors as another, and the rest."""
         yield from self.along()
         yield from self.over()
         yield from self.wide()
+        yield from self.bottom_plates()
 
     def along(self) -> list[Remark]:
         """Return the longest ways of signals over, under or beside others, away from the devices on both."""
@@ -123,6 +124,25 @@ class WireRuns:
             )
             yield from subject.finding(
                 "dead-metal.wide", wide.area() / whole, why, where=wide.bbox(), nets=[net], cause="wide"
+            )
+
+    def bottom_plates(self) -> Iterator[Remark]:
+        """Yield the capacitors whose lower plate, which couples to the substrate, is on the quiet net of both."""
+        subject, technology = self.subject, self.subject.technology
+        for placed in [
+            each for each in subject.placed if each.device.type == "capacitor" and not subject.is_idle(each)
+        ]:
+            spec = technology.passives.get(placed.fingers[0].device)
+            if spec is None or "bottom" not in spec.parts:
+                continue
+            lower, plates = technology.conductor(spec.parts["bottom"]).name, region_of(placed.boxes)
+            nets = placed.ends & subject.number.keys()
+            below = {net for net in nets if not (subject.shapes(net, lower) & plates).is_empty()}
+            above = nets - below
+            wrong = len(below) == 1 == len(above) and below <= self.coupling.quiet and above <= self.coupling.loud
+            why = f"the lower plate of {placed.id} is on quiet {', '.join(below)}, the upper one on {', '.join(above)}"
+            yield from subject.finding(
+                "passives.bottom", int(wrong), why, devices=[placed], nets=nets, cause="lower plates"
             )
 
     def _way(self, boxes: Sequence[kdb.Box], nets: tuple[str, ...], devices: tuple[PlacedDevice, ...]) -> Run:

@@ -240,3 +240,26 @@ def test_a_strap_that_leads_from_a_rail_to_nothing(long, expected):
     planted.box("Metal2", -8.14, -6.4, -7.86, -5.5 + long, "vss")
     planted.square("Via2", -8, -6, 0.26)
     assert severities(planted.review(), "dead-metal", "of vss lead nowhere") == expected
+
+
+@pytest.mark.parametrize(("plates", "expected"), [("y x", {"should"}), ("x y", set()), ("vss x", set())])
+def test_the_lower_plate_of_a_compensation(plates, expected):
+    """On the output of the first stage, or of the second one; on the first above the ground, it is a shielded load."""
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, 4, 0.5, "x in vss vss")
+    planted.mos("M2", "pmos", 4, 0, 4, 0.5, "x bp vdd vdd")
+    planted.mos("M3", "nmos", 12, 0, 4, 0.5, "y x vss vss")
+    planted.mos("M4", "pmos", 16, 0, 4, 0.5, "y bp vdd vdd")
+    tracks = {"x": 12.0, "y": 14.0, "vss": -4.0, "vdd": 18.0, "in": 8.0, "bp": 10.0}
+    for net, track in tracks.items():
+        planted.comb(net, track, port=net != "x")
+    planted.plate("C1", 30, 20, 5, plates)
+    (top, bottom), left = plates.split(), planted.ends
+    planted.via3(bottom, left[bottom][0][0], tracks[bottom])
+    planted.box("Metal4", left[bottom][0][0], tracks[bottom] - 0.2, 30, tracks[bottom] + 0.2, bottom)
+    planted.box("Metal4", 29.5, tracks[bottom], 30, 21, bottom)
+    planted.via3(top, left[top][-1][0], tracks[top])
+    planted.square("Via4", left[top][-1][0], tracks[top], 0.26)
+    planted.box("Metal5", left[top][-1][0] - 0.3, tracks[top] - 0.3, 33, tracks[top] + 0.3, top)
+    planted.box("Metal5", 32, tracks[top], 33, 22, top)
+    assert severities(planted.review(), "passives", "lower plate") == expected
