@@ -27,7 +27,8 @@ _FRAMED = 0.5  # share of the transistors' height from which on rails frame them
 _FEWEST_CELLS = 3  # equal cells from which on they are an array
 _FEWEST_CHANNELS = 8  # channels on a supply from which on its rail has to be joined at several places
 _TIE_UM = 5.0  # cuts farther apart than this are different joints of a rail [um]
-_AT_A_RAIL_UM = 5.0  # a transistor this near to a rail of its own net is at it, wherever that lies [um]
+_AT_A_RAIL_UM = 5.0  # a transistor this near to a rail across the cell is at it, wherever that lies [um]
+_ACROSS = 0.9  # share of the layout's width from which on a rail crosses it; less may be a ring
 _LEAST_AT_RAILS = 6  # transistors from which their share at the right rail is judged
 
 
@@ -162,7 +163,8 @@ def _far_from_rails(subject: Subject, own: Sequence[PlacedDevice], sides: Mappin
         rails = [rail for _, rail in rails_of(subject, net) if rail.width() >= half] if net in subject.number else []
         if rails and sides[net] * (placed.centre[1] - middle) < 0:
             outer = rails[-1].bottom - box.top if sides[net] > 0 else box.bottom - rails[0].top
-            nearest = min(max(rail.bottom - box.top, box.bottom - rail.top) for rail in rails)
+            whole = [rail for rail in rails if rail.width() >= _ACROSS * subject.box.width()]
+            nearest = min((max(rail.bottom - box.top, box.bottom - rail.top) for rail in whole), default=outer)
             away[placed] = (outer if subject.um(nearest) > _AT_A_RAIL_UM else nearest) / subject.box.height()
     far = [placed for placed, gap in away.items() if limit.beyond(gap)]
     most = max((away[placed] for placed in far), default=0.0)

@@ -219,10 +219,13 @@ def test_transistors_at_their_rails_above_a_ladder(ladder, expected):
         planted.mos(f"MP{number}", "pmos", x + 6, 6.0 - up, 2, 0.5, f"o{number} i{number} vdd vdd")
         planted.comb(f"o{number}", 12 + 0.6 * number)
         planted.comb(f"i{number}", 15 + 0.6 * number)
-    for net, track in (("vss", -6.0), ("vdd", 20.0)):
+    for net, track in (("vss", -4.0), ("vdd", 20.0)):
         planted.comb(net, track, left=-8, right=60, width=1)
     planted.box("Metal5", -8, -60, 60, -20)
-    assert severities(planted.review(), "rail-side", "of 6 transistors") == expected
+    planted.comb("vss", -58, left=-8, right=60, width=1)  # to the lower edge, where the ladder ends
+    review = planted.review()
+    assert severities(review, "rail-side", "of 6 transistors") == expected
+    assert not severities(review, "rail-side", "from the rail")
 
 
 @pytest.mark.parametrize(("rings", "expected"), [(2, set()), (1, {"should"})])
