@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _BESIDE = 2  # wires nearer than this many minimum spaces run side by side
 _LEVELS = 2  # wires so many levels above each other, with no metal between, run over each other
 _ALONG = 3  # times the width of what is covered from which on wires over each other do not just cross
-_OWN_UM = (1.0, 2.5)  # so near to transistors on both nets, their terminals lie over each other and side by side [um]
+_OWN_UM = (0.3, 1.5)  # so near to transistors on both nets, their terminals lie over each other and side by side [um]
 _WORTH = 0.06  # share of the layout's longer side that a way must have, too [1]
 _BETWEEN = ("between",)  # in place of layers
 _WIDE = 2  # half as many times the least width is wide, where it is twice what the current needs as well

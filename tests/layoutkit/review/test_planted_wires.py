@@ -263,3 +263,13 @@ def test_the_lower_plate_of_a_compensation(plates, expected):
     planted.box("Metal5", left[top][-1][0] - 0.3, tracks[top] - 0.3, 33, tracks[top] + 0.3, top)
     planted.box("Metal5", 32, tracks[top], 33, 22, top)
     assert severities(planted.review(), "passives", "lower plate") == expected
+
+
+@pytest.mark.parametrize(("track", "expected"), [(2.0, set()), (12.0, {"should"})])
+def test_terminals_of_one_device_may_run_side_by_side_over_it(track, expected):
+    """The bars of its gates and drains lie over the device, or far above."""
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, 4, 0.5, "d g vss vss", fingers=20)
+    for net, y in (("d", track), ("g", track + 0.6), ("vss", -4.0)):
+        planted.comb(net, y)
+    assert severities(planted.review(), "coupling", "minimum spaces") == expected
