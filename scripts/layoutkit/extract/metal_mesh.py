@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 _MANY = 1000  # cuts on a conductor, as of a power device: there one cell holds several cuts of a strap
-_PART = 5  # of the longest cell, in which all cuts are as one then
+_PART = 2  # of the longest cell, in which all cuts are as one then
 
 
 class MeshLink(NamedTuple):
@@ -96,7 +96,7 @@ def mesh_of(
             pass along a wire within a long cell that no cut lies on, whatever the wire's width. With lines, metal is
             cut only at the left and lower edges of cuts and contacts, or at corners near them, so that each has a cell
             of its own. That is enough to judge currents, and makes fewer cells than resistances need. Where there are
-            very many, those of a fifth of this distance share one. [dbu]
+            very many, those of half this distance share one. [dbu]
     """
     mesh = Mesh()
     cuts = {cut.name: _boxes(regions.get(cut.name)) for cut in technology.cuts}

@@ -173,13 +173,16 @@ class DeadMetal:
         live = {name: metal - every.get(name, kdb.Region()) for name, metal in subject.metal(net).items()}
         for name, dead in every.items():
             whole, plain = subject.shapes(net, name), ends.get(name, kdb.Region())
+            most = max(least, technology.conductor(name).width)
             for polygon in dead.each():
+                if longer_side(polygon.bbox()) < most:
+                    continue
                 length, alone = _reach(polygon.bbox(), live[name]), kdb.Region(polygon)
                 ends_here = [each for each in (alone & plain).merged().each() if longer_side(each.bbox()) > least]
                 area, others = sum(each.area() for each in ends_here), (live[other] for other in live if other != name)
                 if not area and any(2 * (alone & other).area() > polygon.area() for other in others):
                     continue  # a landing pad
-                if length > max(least, technology.conductor(name).width):
+                if length > most:
                     around = whole.interacting(alone).bbox()
                     size = (around.width(), around.height())
                     found.append(Stub(name, polygon.bbox(), length, area, size, "lead nowhere"))
