@@ -5,7 +5,7 @@ from urllib.parse import unquote
 
 import schemathesis
 
-from skillpack.hosts.confined_files import name_fault
+from skillpack.untrusted.file_access import name_fault
 
 SHORTEST_S = 10  # a slow machine must not turn a call into a timeout
 

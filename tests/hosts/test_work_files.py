@@ -9,9 +9,9 @@ import pytest
 
 from skillpack import ToolDeclaration
 from skillpack.exceptions import FileRefusedError
-from skillpack.hosts.confined_files import FileExistsAlreadyError, name_fault, open_inside, write_inside
 from skillpack.hosts.pack import Pack
 from skillpack.hosts.work_files import MAX_MADE, WorkFiles
+from skillpack.untrusted.file_access import FileExistsAlreadyError, name_fault, open_inside, write_inside
 
 SECRET = b"hunter2"
 FOLDER = {"type": "object", "properties": {"workspace": {"type": "string", "x-path": True}}}

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from skillpack.exceptions import FileRefusedError
 from skillpack.execution.limits import is_path, named_paths
-from skillpack.hosts.confined_files import MAX_PATH, name_fault, open_inside, write_inside
-from skillpack.untrusted.file_access import is_text_name, text_of
+from skillpack.untrusted.file_access import MAX_PATH, is_text_name, name_fault, open_inside, text_of, write_inside
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -7,12 +7,11 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.errors import listed
-from layoutkit.review import floorplan, folding_and_dummies, ports_and_cuts, room_and_wells, stage_order, supply_ways
+from layoutkit.review import floorplan, ports_and_cuts, room_and_wells, single_transistors, stage_order, supply_ways
 from layoutkit.review.coupling import Coupling
 from layoutkit.review.dead_metal import DeadMetal
 from layoutkit.review.electrical import Electrical
 from layoutkit.review.finding import SEVERITIES, Review, Unjudged, by_cause, limits_with
-from layoutkit.review.lone_transistors import lone_transistors
 from layoutkit.review.matched_devices import Matching
 from layoutkit.review.matched_roles import matched_groups
 from layoutkit.review.passives import Passives
@@ -40,9 +39,9 @@ _OF_THE_SUBJECT: tuple[Callable[[Subject], Iterable[Remark]], ...] = (
     room_and_wells.room, room_and_wells.shape, room_and_wells.wide_channels, room_and_wells.empty_rings,
     room_and_wells.rings, room_and_wells.lone_dummies, room_and_wells.well_tap, room_and_wells.cut_sizes,
     room_and_wells.domains, room_and_wells.floating_bodies,
-    room_and_wells.wells_apart, room_and_wells.single_tap_contacts, folding_and_dummies.unshared_diffusions,
-    folding_and_dummies.split_channels, folding_and_dummies.dummies_between, folding_and_dummies.dummies_away,
-    folding_and_dummies.turned_bars,
+    room_and_wells.wells_apart, room_and_wells.single_tap_contacts, single_transistors.unshared_diffusions,
+    single_transistors.split_channels, single_transistors.dummies_between, single_transistors.dummies_away,
+    single_transistors.turned_bars,
     ports_and_cuts.wires, ports_and_cuts.poly_wires, ports_and_cuts.climbs, supply_ways.supply_necks,
     supply_ways.through_others, supply_ways.gate_necks, supply_ways.drive_necks,
 )  # fmt: skip
@@ -100,7 +99,7 @@ def _review(subject: Subject, not_compared: Sequence[Unjudged]) -> Review:
         electrical.unlike_drops(groups),
         PortsAndCuts(electrical).findings(),
         matching.findings(),
-        lone_transistors(subject, matching),
+        single_transistors.lone_transistors(subject, matching),
         Passives(subject, groups).findings(),
         SymmetryReview(subject, cells).findings(),
         *(kind(subject) for kind in _OF_THE_SUBJECT),

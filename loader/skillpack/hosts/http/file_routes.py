@@ -14,8 +14,8 @@ from fastapi.responses import Response, StreamingResponse
 from pydantic import BaseModel, Field
 
 from skillpack.exceptions import FileRefusedError
-from skillpack.hosts.confined_files import FileExistsAlreadyError
 from skillpack.hosts.work_files import BYTES, MAX_LISTED, OpenFile, WorkFile, media_type
+from skillpack.untrusted.file_access import FileExistsAlreadyError
 from skillscript.envelope import to_json
 
 if TYPE_CHECKING:

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
 from skillpack.exceptions import FileRefusedError, SkillpackError
-from skillpack.hosts.confined_files import FileExistsAlreadyError
 from skillpack.hosts.served_schemas import ANSWER, lean_input
 from skillpack.hosts.work_files import WorkFile, media_type
-from skillpack.untrusted.file_access import text_of
+from skillpack.untrusted.file_access import FileExistsAlreadyError, text_of
 from skillscript.envelope import ErrorCode, SkillError, SkillResult
 from skillscript.schema import validate
 from sturdy.strict_json import NotJsonError, plain
