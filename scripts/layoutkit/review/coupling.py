@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import klayout.db as kdb
 
 from layoutkit.review.matched_devices import is_gate
+from layoutkit.review.passives import joined_by_capacitors
 from layoutkit.review.room_and_wells import rings_of
 from layoutkit.review.subject import box_around, longer_side, names_of, region_of, wire_length
 
@@ -57,9 +58,7 @@ class Coupling:
 
     def findings(self) -> Iterator[Remark]:
         """Yield all findings."""
-        plates = [d for d in self.subject.circuit.devices if d.type == "capacitor"]
-        # The two nets of a capacitor are coupled on purpose.
-        joined = {frozenset(device.terminals[end] for end in device.kind.ends) for device in plates}
+        joined = joined_by_capacitors(self.subject.circuit)
         for quiet, loud in product(self.subject.nets, repeat=2):
             swings = quiet in self.still and loud in self.loud - self._outputs
             if not (swings or (quiet in self.quiet and loud in self.loud)):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from fractions import Fraction
-from itertools import combinations, pairwise
+from itertools import combinations, pairwise, product
 from math import dist, sqrt
 from typing import TYPE_CHECKING
 
@@ -21,6 +21,7 @@ from layoutkit.technology.passive_sizes import capacitance
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from layoutkit.circuit.circuit import Circuit, Device
     from layoutkit.review.finding import Remark
     from layoutkit.review.subject import PlacedDevice, Subject
 
@@ -351,6 +352,22 @@ class Passives:
             yield from subject.finding(
                 "passives.stray", most / small[placed], why, devices=[placed], nets=nets, cause="strays"
             )
+
+
+def joined_by_capacitors(circuit: Circuit) -> set[frozenset[str]]:
+    """Return the nets that a capacitor couples on purpose, alone or with a resistor in series at either end."""
+
+    def ends(device: Device, net: str) -> set[str]:
+        own = {end.device for end in circuit.nets[net]} - {device.id}
+        others = [circuit.device(name) for name in own]
+        in_series = [other for other in others if other.type == "resistor" and net != other.terminals.get("b")]
+        if net in circuit.ports or len(others) != 1 or not in_series:
+            return {net}
+        return {net, *(in_series[0].terminals[end] for end in in_series[0].kind.ends)}
+
+    plates = [device for device in circuit.devices if device.type == "capacitor"]
+    both = [[ends(device, device.terminals[end]) for end in device.kind.ends] for device in plates]
+    return {frozenset(nets) for one, other in both for nets in product(one, other)}
 
 
 def _farad(subject: Subject, placed: PlacedDevice) -> float:

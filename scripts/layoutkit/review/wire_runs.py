@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import klayout.db as kdb
 
 from layoutkit.review.finding import Spot
+from layoutkit.review.passives import joined_by_capacitors
 from layoutkit.review.subject import HEADS_UM, box_around, longer_side, names_of, region_of
 
 if TYPE_CHECKING:
@@ -254,9 +255,10 @@ class WireRuns:
 
     @cached_property
     def _ends(self) -> set[frozenset[str]]:
-        """The nets at both ends of each device."""
-        devices = self.subject.circuit.devices
-        return {frozenset(device.terminals[end] for end in device.kind.ends) for device in devices}
+        """The nets at both ends of each device, or of a capacitor and a resistor in series."""
+        circuit = self.subject.circuit
+        ends = {frozenset(device.terminals[end] for end in device.kind.ends) for device in circuit.devices}
+        return ends | joined_by_capacitors(circuit)
 
     @cached_property
     def _moving(self) -> set[str]:

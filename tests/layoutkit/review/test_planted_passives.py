@@ -3,7 +3,10 @@
 import pytest
 from planted_layout import GF, WIRE, Planted, both, limit, pair, severities, wired
 
+from layoutkit.circuit import read_netlist
 from layoutkit.circuit.circuit import StatedSupplies
+from layoutkit.circuit.readers.source import NetlistText
+from layoutkit.review.passives import joined_by_capacitors
 
 # ---- ratios of resistors
 
@@ -386,9 +389,9 @@ def test_a_quiet_net_beside_the_output(figure, expected, quiet, y):
     assert severities(planted.review(), "coupling", f"{quiet} runs") == expected
 
 
-@pytest.mark.parametrize("joined", [True, False])
-def test_a_capacitor_couples_its_ends_on_purpose(joined):
-    """Its top plate is on the output, its bottom plate on a net that runs along it, or on the input."""
+@pytest.mark.parametrize(("joined", "between"), [(True, False), (False, False), (True, True)])
+def test_a_capacitor_couples_its_ends_on_purpose(joined, between):
+    """Its top plate is on the output, its bottom plate on a net that runs along it, maybe by a resistor, or another."""
     planted = amplifier()
     bottom = "outn" if joined else "inp"
     for net, track, x, at in (("outn", 30.0, 62.0, 40.0), ("out", 18.5, 58.0, 42.0), ("inp", 16.0, 66.0, 30.0)):
@@ -398,15 +401,44 @@ def test_a_capacitor_couples_its_ends_on_purpose(joined):
     space = 1.5 * GF.conductor("Metal4").space * 1e-3
     planted.box("Metal4", 61.8, 40.0, 120.0, 40.0 + WIRE, "outn")
     planted.box("Metal4", 57.8, 40 + WIRE + space, 120, 42 + WIRE, "out")
-    planted.plate("C9", 130, 35, 5, f"out {bottom}")
-    planted.box("Metal4", 119, 40, 131, 40 + WIRE, "outn") if joined else planted.box(
-        "Metal4", 65.7, 30, 131, 35, "inp"
-    )
+    planted.plate("C9", 130, 35, 5, f"out {'z' if between else bottom}")
+    if between:
+        planted.bar("R9", 100, 10, 1, 10, "outn z")
+        start = planted.ends["outn"][-1]
+        planted.column("outn", *start, 5.0)
+        planted.box("Metal3", start[0], 5 - WIRE / 2, 115, 5 + WIRE / 2, "outn")
+        planted.via3("outn", 115, 5)
+        planted.box("Metal4", 115 - WIRE / 2, 5, 115 + WIRE / 2, 40.1, "outn")
+        planted.comb("z", 26.0, right=140, port=False)
+        planted.via3("z", 139, 26.0)
+        planted.box("Metal4", 139 - WIRE / 2, 26, 139 + WIRE / 2, 36, "z")
+        planted.box("Metal4", 135, 34, 139, 36, "z")
+    else:
+        planted.box("Metal4", 119, 40, 131, 40 + WIRE, "outn") if joined else planted.box(
+            "Metal4", 65.7, 30, 131, 35, "inp"
+        )
     planted.square("Via4", 119, 42, 0.26)
     planted.box("Metal5", 118, 41, 134, 42.5, "out")
     planted.box("Metal5", 131, 36, 134, 42.5, "out")
     found = severities(planted.review(limits={"coupling.share": {"must": None}}), "coupling", "outn runs")
     assert found == (set() if joined else {"must"})
+
+
+@pytest.mark.parametrize(
+    ("card", "port", "expected"),
+    [
+        ("", "", {"a", "z"}),
+        ("M1 q z vss vss nfet_03v3 W=1u L=1u", "", {"z"}),
+        ("R2 z vss vss ppolyf_u W=1u L=9u", "", {"z"}),
+        ("", "z", {"z"}),
+    ],
+)
+def test_a_resistor_in_series_with_a_capacitor(card, port, expected):
+    """A gate senses the node between, a second resistor makes it a divider, or it is a port: no compensation."""
+    cards = f"R1 a z vss ppolyf_u W=1u L=9u\nC1 out z cap_mim_2f0_m4m5_noshield W=5u L=5u\n{card}"
+    text = f"* joined\n.subckt TOP a out q vss {port}\n{cards}\n.ends\n"
+    found = joined_by_capacitors(read_netlist(NetlistText(text), identify_modules=False))
+    assert found == {frozenset((net, "out")) for net in expected}
 
 
 @pytest.mark.parametrize("plates", [1, 2])
