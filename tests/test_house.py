@@ -21,7 +21,7 @@ SPARE = 60
 ROOMS = {
     "designgraph": (2259, 13),
     "layoutkit": (722, 8),
-    "layoutkit/circuit": (10621, 47),
+    "layoutkit/circuit": (10625, 47),
     "layoutkit/draw": (7288, 29),
     "layoutkit/drc": (1697, 11),
     "layoutkit/explore": (2019, 11),

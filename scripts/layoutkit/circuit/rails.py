@@ -48,6 +48,7 @@ class Rails:
         self._opposite_diodes: set[str] = set()
         self._opposite: dict[str, set[str]] = defaultdict(set)  # net to the other ends of channels of the other type
         self._opposite_ends: Counter[str] = Counter()
+        self._well_diodes: Counter[str] = Counter()  # nets to the transistors with body, gate and an end on them
         sources: Counter[str] = Counter()  # nets to the transistors with their body and an end on them
         self._channels: dict[str, list[tuple[str, str]]] = defaultdict(list)  # net to (other end, body)
         self._resistors: dict[str, list[str]] = defaultdict(list)
@@ -60,6 +61,7 @@ class Rails:
                 self._driven[net["g"]] |= {net["d"], net["s"]}
             if device.type == mos_type and net["d"] != net["s"]:
                 self._bodies[net["b"]] += 1
+                self._well_diodes[net["b"]] += net["b"] == net["g"] in (net["d"], net["s"])
                 self._own_gates |= {net["g"]} - {net["d"], net["s"]}
                 self._diodes |= {net["g"]} & {net["d"], net["s"]}
                 sources[net["b"]] += net["b"] in (net["d"], net["s"])
@@ -80,8 +82,10 @@ class Rails:
 
     def found(self) -> dict[str, str]:
         """Return each supply with the reason."""
-        rails = {net for net in self._bodies if net in self._ends and net not in self._others}
-        rails = {net for net in rails if not self._follows(net)}
+        rails = {
+            net for net in self._bodies if net in self._ends and net not in self._others and not self._follows(net)
+        }
+        rails = {net for net in rails if self._bodies[net] > self._well_diodes[net]} or rails
         rails -= self._hangs_on_port(rails)
         rails -= {net for net in rails if len(rails) > 1 and self._passes_bias(net)}
         if rails & self._ports:

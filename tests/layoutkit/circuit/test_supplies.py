@@ -7,6 +7,7 @@ import pytest
 
 from layoutkit.circuit import find_roles, read_netlist
 from layoutkit.circuit.circuit import StatedSupplies
+from layoutkit.circuit.orientation import is_off
 from layoutkit.circuit.readers.source import NetlistText
 from layoutkit.circuit.suggested_constraints import symmetry_lines
 from layoutkit.errors import LayoutkitError
@@ -394,6 +395,23 @@ M5 q o v v pmos W=4u L=1u
 """
     supplies = find_roles(read_netlist(NetlistText(text))).supplies
     assert (supplies.power, supplies.ground) == (("v",), ("g",))
+
+
+@pytest.mark.parametrize("diodes", [1, 2])
+def test_a_transistor_whose_gate_drain_and_well_are_on_the_ground_is_a_diode_that_conducts(diodes):
+    """Those of a bandgap; a dummy has its gate and its well on the power."""
+    cards = "".join(f"M{n} g g x{n} g pmos W=10u L=2u\nR{n} x{n} o 10k\n" for n in range(diodes))
+    text = f""".subckt s a o v g
+{cards}M7 a a v v pmos W=10u L=1u
+M8 o a v v pmos W=10u L=1u
+M9 a o g g nmos W=4u L=1u
+MD o v v v pmos W=10u L=1u
+.ends
+"""
+    circuit = read_netlist(NetlistText(text))
+    supplies = find_roles(circuit).supplies
+    assert (supplies.power, supplies.ground) == (("v",), ("g",))
+    assert [d.id for d in circuit.devices if d.is_mos and is_off(d, supplies)] == ["MD"]
 
 
 def test_reasons_are_in_the_singular_and_the_plural():
