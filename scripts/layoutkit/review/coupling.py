@@ -214,7 +214,7 @@ class Coupling:
             return []
         lower = technology.conductor(spec.parts["bottom"]).name
         if any(not (subject.shapes(net, lower) & body).is_empty() for net in ends if net in subject.supplies):
-            return []  # a lower plate on a supply is a shield
+            return []  # a bottom plate on a supply is a shield
         inputs = self.quiet if ends & self.loud else self.quiet & self._inputs
         nets = self.loud | {*subject.supplies.power} | (set() if ends & self._inputs else inputs)
         below = names[: names.index(lower)]
@@ -325,7 +325,7 @@ class Coupling:
 
     @cached_property
     def moved(self) -> set[str]:
-        """The nets that move on their own, or from outside: loud ones, and ports that are no bias."""
+        """The nets whose voltage changes: loud nets, and ports that are no bias."""
         ports = {port for port in self.subject.circuit.ports if not self._is_mirrored(port)}
         return self.loud | ports - self._biases
 

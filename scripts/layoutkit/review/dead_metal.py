@@ -42,7 +42,7 @@ _LOOP_UM = 5.0  # ways up to this length may join two straps of one device twice
 class Stub(NamedTuple):
     """Metal that carries nothing: conductor, box, length, area, sides of the wire that it ends [dbu], and in words.
 
-    What only several cuts join to its net has no area: it is no must, whose limit does not count it.
+    Metal joined to its net by several cuts has area 0, so that it never counts toward a must.
     """
 
     conductor: str
@@ -304,7 +304,7 @@ class _Rectangles(Pieces):
 
     @cached_property
     def gone(self) -> set[int]:
-        """The ends, and what leads nowhere although several cuts join it: blocks of the graph with one joint.
+        """The ends, and biconnected blocks with one articulation point: several cuts join these, and they lead nowhere.
 
         A block stays joined without any one of its rectangles; Hopcroft and Tarjan, "Efficient algorithms for graph
         manipulation", 1973.

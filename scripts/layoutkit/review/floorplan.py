@@ -239,7 +239,7 @@ def rails(subject: Subject) -> Iterator[Remark]:
 
 
 def rail_ties(subject: Subject) -> Iterator[Remark]:
-    """Yield the long rails of ports that a block of many channels hangs on at few places."""
+    """Yield the long rails of ports that many channels are joined to at few places."""
     for net in [net for net in subject.nets if net in subject.supplies and subject.labels.get(net)]:
         ends = [(p, end) for p, end in subject.feeds(net) if p.device.is_mos and end in p.device.kind.ends]
         channels = sum(len(placed.boxes) for placed, _ in ends if not subject.is_idle(placed))
@@ -247,7 +247,7 @@ def rail_ties(subject: Subject) -> Iterator[Remark]:
         for conductor, rail in found if channels >= _FEWEST_CHANNELS else ():
             ties, length = _ties(subject, net, conductor, rail), subject.um(max(rail.width(), rail.height()))
             if ties and any(rail.contains(point) for _, point, _ in subject.labels[net]):
-                why = f"the rail of {net}, {length:.3g} um long, is joined to a block of {channels} channels at "
+                why = f"the rail of {net}, {length:.3g} um long, is joined to {channels} channels at only "
                 why += f"{ties} place{'s' * (ties > 1)}"
                 yield from subject.finding("rails.tied", length / ties, why, where=rail, nets=[net], cause="few ties")
 
@@ -314,13 +314,13 @@ def ports(subject: Subject) -> Iterator[Remark]:
 
 
 def open_ports(subject: Subject) -> Iterator[Remark]:
-    """Yield the ports that no device is on: their signal reaches nothing."""
+    """Yield the ports that no device is connected to."""
     circuit = subject.circuit
     for port in circuit.ports:
         if not circuit.nets.get(port) and port not in subject.supplies and port not in circuit.black_box_nets:
             where = box_around(kdb.Box(point, point).enlarged(100, 100) for _, point, _ in subject.labels.get(port, ()))
             where = subject.box if where.empty() else where
-            why = f"port {port} leads to no device, in the netlist as in the layout"
+            why = f"no device is connected to port {port}, neither in the netlist nor in the layout"
             yield from subject.finding("rails.open", 1, why, where=where, nets=[port], cause="open ports")
 
 
@@ -338,8 +338,8 @@ def unfed_nets(subject: Subject) -> Iterator[Remark]:
             continue
         devices, feeds = subject.devices(gates), subject.devices(device.id for device in on)
         if not any(map(subject.is_idle, devices)) and subject.both_ways.isdisjoint(device.id for device in on):
-            what = f"nothing but the channel of {names_of(feeds)}" if feeds else "nothing"
-            why = f"{net}, on the gates of {names_of(devices)}, has no current: {what} leads to it"
+            why = f"nothing drives {net}: it connects only to the gates of {names_of(devices)}"
+            why += f" and to the channel of {names_of(feeds)}" * bool(feeds)
             yield from subject.finding("supply-drop.open", len(gates), why, devices=devices, nets=[net])
 
 

@@ -222,7 +222,8 @@ class Matching:
             (run for run in runs if len(run) >= _LEAST_RUN), key=lambda run: run[-1][1] - run[0][0], default=()
         )
         width = self.subject.um(longest[-1][1] - longest[0][0]) if longest else 0.0
-        why = f"{group.called} {group.has} up to {len(longest)} channels of one device side by side, {width:.3g} um"
+        why = f"{group.called} {group.has} {len(longest)} channels of one device side by side, over {width:.3g} um, "
+        why += "with none of the other between"
         return self.subject.finding("group-apart.coarse", width, why, devices=group.devices, cause="not interleaved")
 
     def gap_within(self, group: MatchedDevices) -> float:
@@ -387,7 +388,8 @@ class Matching:
         gates = {placed.device.terminals["g"] for placed in group.devices}
         nets = _nets_of(group) - gates if group.words == _PAIR else set[str]()
         _, whole, seen = self._covered(group, nets, above=0)
-        why = f"wires of {', '.join(sorted(seen))} run over {100 * whole:.3g} % of the gates of {group.called}"
+        why = f"drain and source wires ({', '.join(sorted(seen))}) run over {100 * whole:.3g} % of the gate area of "
+        why += group.called
         return self.subject.finding(
             "foreign-over-gates.own", whole, why, devices=group.devices, nets=seen, cause="own wires"
         )

@@ -313,7 +313,8 @@ class Passives:
         box = box_around(placed.box for placed in steps)
         along = int(box.height() > box.width())
         ways = {after.centre[along] > before.centre[along] for before, after in pairwise(chain)}
-        why = f"{names_of(chain)}, the steps of a ladder, lie in the order of its bits: the heaviest is at an end"
+        why = f"{names_of(chain)}, the steps of a ladder, lie in the order of its bits: "
+        why += "the most significant bit is at an end"
         whole = len(chain) == len(steps) and len(ways) == 1
         return self.subject.finding("passives.order", len(chain) if whole else 0, why, devices=chain)
 

@@ -67,11 +67,11 @@ def _gaps(subject: Subject, used: kdb.Region, empty: list[Remark]) -> list[Remar
     places.sort(key=lambda place: -place.area())
     first, *others = [place for place in places if 3 * place.area() >= places[0].area()]
     share, whole = (sum(place.area() for place in each) / subject.box.area() for each in ([first], places))
-    words = f"without a device, of {_size(subject, first)}"
     more = [f"{_size(subject, p)} at ({subject.um(p.left):.3g}, {subject.um(p.bottom):.3g})" for p in others]
-    words += f"; others: {listed(more)}" if more else ""
-    found = subject.finding("room.gap", share, f"{100 * share:.3g} % of the layout is one place {words}", where=first)
-    why = f"{100 * whole:.3g} % of the layout is {len(places)} places {words}"
+    size = _size(subject, first) + (f"; others: {listed(more)}" if more else "")
+    why = f"one place without a device takes {100 * share:.3g} % of the layout: {size}"
+    found = subject.finding("room.gap", share, why, where=first)
+    why = f"{len(places)} places without a device take {100 * whole:.3g} % of the layout, the largest {size}"
     return found or empty or subject.finding("room.gaps", whole, why, where=first)
 
 
@@ -245,7 +245,8 @@ def wells_apart(subject: Subject) -> Iterator[Remark]:
         few = [(box, own) for box, own in wells if len(own) <= _FEW_IN_A_WELL]
         few = [(box, own) for box, own in few if any(o is not box and gap_between(o, box) <= reach for o, _ in wells)]
         devices, single = [placed for _, own in few for placed in own], sum(len(own) == 1 for _, own in few)
-        why = f"{len(few)} wells of {net} beside each other hold {len(devices)} transistors: {names_of(devices)}"
+        why = f"{len(few)} wells of {net}, each within {_WELLS_UM:g} um of another one, hold only {len(devices)} "
+        why += f"transistors: {names_of(devices)}"
         yield from subject.finding(
             "rings.wells", 0 if 2 * single >= len(few) else len(few), why, devices=devices, nets=[net]
         )

@@ -30,7 +30,7 @@ _FEWEST_CHANNELS = 4  # of a diffusion in which dummies at the ends alone are fe
 
 
 def lone_transistors(subject: Subject, matching: Matching) -> Iterator[Remark]:
-    """Yield all findings."""
+    """Yield the findings on transistors outside matched groups."""
     gates: dict[tuple[str, str, str], list[PlacedDevice]] = defaultdict(list)
     for placed in _biased(subject):
         if placed.index not in matching.cells:  # cells of an array are compared with each other
@@ -83,18 +83,18 @@ def _on_one_gate(subject: Subject, matching: Matching, gate: str, devices: Seque
     known = gate in subject.circuit.ports or any(placed.device.terminals["d"] == gate for placed in devices)
     for own in sources.values() if known else ():
         long = sorted({round(placed.fingers[0].l_um, 3) for placed in own})
-        why = f"{names_of(own)}, on the gate {gate}, have channels of unlike lengths: {_listed(long)} um"
+        why = f"{names_of(own)}, on the gate {gate}, have channels of different lengths: {_listed(long)} um"
         yield from subject.finding("group-unlike.length", 1 - long[0] / long[-1], why, devices=own, nets=[gate])
     grouped = {placed for group in matching.transistors for placed in group.devices}
     for own in (own for own in lengths.values() if len(own) > 1):
         called = f"{names_of(own)}, on the gate {gate},"
         wide = sorted({round(f.w_um, 3) for p in own for f in p.fingers})
         gap = subject.um(matching.gap_within(_group(own)))
-        units = f", of channels of {_listed(wide)} um" * (len(wide) > 1)
+        units = f"; their channels are {_listed(wide)} um wide" * (len(wide) > 1)
         why = f"{called} lie {gap:.3g} um apart{units}"
         found = subject.finding("group-apart.gate", gap, why, devices=own, nets=[gate], cause="one gate")
         if not found:
-            why = f"{called} have channels of unlike widths: {_listed(wide)} um"
+            why = f"{called} have channels of different widths: {_listed(wide)} um"
             share = 1 - wide[0] / wide[-1]
             found = subject.finding("group-unlike.unit", share, why, devices=own, nets=[gate], must=False)
         far = 0.0 if grouped.intersection(own) else max(dist(a.centre, b.centre) for a, b in combinations(own, 2))
@@ -168,7 +168,8 @@ def split_channels(subject: Subject) -> list[Remark]:
             least[placed] = min(finger.w_um for finger in placed.fingers)
     split = [placed for placed, width in least.items() if limit.beyond(width)]
     narrowest = min((least[placed] for placed in split), default=limit.should or 0.0)
-    why = f"{names_of(split)} {'is' if len(split) == 1 else 'are'} divided into channels of down to {narrowest:.3g} um"
+    why = f"{names_of(split)} {'is' if len(split) == 1 else 'are'} divided into channels as narrow as "
+    why += f"{narrowest:.3g} um"
     return subject.finding("room.split", narrowest, why, devices=split)
 
 
@@ -218,7 +219,8 @@ def dummies_away(subject: Subject) -> Iterator[Remark]:
         if gate not in placed.ends | supplies:  # a capacitor, unless its gate is that of a transistor beside it
             alike = [other for other in alike if other.device.terminals["g"] == gate]
         gap = min((gap_between(one, its) for one in placed.boxes for o in alike for its in o.boxes), default=0.0)
-        why = f"{placed.id}, on a net of {names_of(alike)} and never on, lies {subject.um(gap):.3g} um from there"
+        why = f"the dummy {placed.id}, tied to a net of {names_of(alike)}, lies {subject.um(gap):.3g} um from "
+        why += "them" if len(alike) > 1 else "it"
         yield from subject.finding("rings.away", subject.um(gap), why, devices=[placed], cause="dummies away")
 
 

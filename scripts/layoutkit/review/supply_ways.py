@@ -96,7 +96,7 @@ def _finding(
         channels = sum(len(placed.boxes) for placed in neck.devices)
         width, length = subject.um(neck.width), subject.um(neck.length)
         whys.append(
-            f"{net} leads to {names_of(neck.devices)} ({channels} channel{'s' * (channels > 1)}) by nothing but "
+            f"{net} connects to {names_of(neck.devices)} ({channels} channel{'s' * (channels > 1)}) only through "
             f"{length:.3g} um of {neck.conductor}, {width:.3g} um wide{shared.get(neck, '')}"
         )
     order = sorted(
@@ -140,7 +140,8 @@ def through_others(subject: Subject) -> Iterator[Remark]:
         working = [placed for placed in inside if not subject.is_idle(placed)]
         whose = f"the straps or the ring of {names_of(working)}" if working else "a ring around dummies"
         why = f"{net} reaches {names_of(fed)}, which can drive {_strength(subject, fed):.3g} mA, only through {whose}"
-        why += f" ({_strength(subject, inside):.3g} mA)" * any(placed.device.is_mos for placed in working)
+        if any(placed.device.is_mos for placed in working):
+            why += f", which can drive {_strength(subject, inside):.3g} mA"
         yield from subject.finding(
             "supply-drop.through",
             figure,
@@ -294,8 +295,8 @@ def _weakest(subject: Subject, net: str, found: Iterable[Neck], others: _Drive) 
     worst = max(figures, key=lambda neck: (figures[neck][0] / figures[neck][1], neck.squares, str(neck.box)))
     full, allowed, carried = figures[worst]
     length, width = subject.um(worst.length), subject.um(worst.width)
-    why = f"{net} leads to {names_of(worst.devices)}, which can drive {full:.3g} mA, by nothing but {length:.3g} um "
-    why += f"of {worst.conductor}, {width:.3g} um wide, which may carry {allowed:.3g} mA"
+    why = f"{net} connects to {names_of(worst.devices)} only through {length:.3g} um of {worst.conductor}, "
+    why += f"{width:.3g} um wide: it may carry {allowed:.3g} mA, and up to {full:.3g} mA can flow"
     return subject.finding(
         "electromigration.drive", full / allowed, why, where=worst.box, devices=worst.devices, nets=[net],
         cause="thin ways of strong transistors", difference=carried,

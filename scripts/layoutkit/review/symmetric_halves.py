@@ -267,7 +267,7 @@ class SymmetryReview:
                 yield from self._unequal("resistance", pair.resistance_percent, pair.nets, box, ohm)
 
     def unlike_wires(self, told: Collection[frozenset[str]]) -> Iterator[Remark]:
-        """Yield the nets of both halves whose wires are of unlike lengths or on unlike conductors, but for some pairs.
+        """Yield the nets of both halves whose wires have different lengths or conductors, but for some pairs.
 
         Plates hide what is below them, so that capacitances do not say it of nets of capacitors.
         """
@@ -288,7 +288,7 @@ class SymmetryReview:
             unlike = sum(map(abs, differ.values()))
             share = 2 * unlike / (sum(here.values()) + sum(there.values()))
             layers = (f"{here.get(each, 0):.3g} um of {each} against {there.get(each, 0):.3g} um" for each in most)
-            why = f"{one} and {other}, counterparts in two halves, are wired unlike: {', '.join(layers)}"
+            why = f"{one} and {other}, counterparts in two halves, are wired differently: {', '.join(layers)}"
             yield from subject.finding(
                 "net-pair.wires", share if unlike > _UNLIKE_UM else 0.0, why,
                 where=self._around((one, other)), nets=[one, other], cause="wires",

@@ -1,4 +1,4 @@
-"""Findings on wires along wires of other nets, or over transistors that are not on them, on wide ones, and on plates.
+"""Findings on wires along other nets or over foreign transistors, on metal wider than needed, and on bottom plates.
 
 Unlike the findings on coupling, which ask what disturbs an input or another quiet net, these name the longest such ways
 of a layout: an engineer looks at those first.
@@ -31,13 +31,13 @@ _ALONG = 3  # times the width of what is covered from which on wires over each o
 _OWN_UM = (0.3, 1.5)  # so near to transistors on both nets, their terminals lie over each other and side by side [um]
 _WORTH = 0.06  # share of the layout's longer side that a way must have, too [1]
 _BETWEEN = ("between",)  # in place of layers
-_WIDE = 2  # half as many times the least width is wide, where it is twice what the current needs as well
+_WIDE = 2  # metal is wide from twice as many times the minimum width on, if that is twice what its current needs, too
 _PLATE_UM = 2.5  # from a plate to the edge of its metal [um]
 _MOST = 5  # ways that are named, the longest first
 
 
 class Run(NamedTuple):
-    """Where a wire runs along another one or over transistors: length and box [dbu], nets, these, and in words."""
+    """Where a wire runs along another one or over transistors: length, box [dbu], nets, transistors, and a sentence."""
 
     length: int
     box: kdb.Box
@@ -120,15 +120,14 @@ class WireRuns:
                 wide += (metal - plates).sized(-half).sized(half)
             wide.merge()
             area = f"{wide.area() * technology.dbu_um**2:.3g} um2"
-            why = (
-                f"{net} has {area} of metal over {2 * _WIDE} times the least width and what {1e6 * ampere:.3g} uA need"
-            )
+            why = f"{net} has {area} of metal that is wider than {2 * _WIDE} times the minimum width and than twice "
+            why += f"what its {1e6 * ampere:.3g} uA need"
             yield from subject.finding(
                 "dead-metal.wide", wide.area() / whole, why, where=wide.bbox(), nets=[net], cause="wide"
             )
 
     def bottom_plates(self) -> Iterator[Remark]:
-        """Yield the capacitors whose lower plate, which couples to the substrate, is on the quiet net of both."""
+        """Yield the capacitors whose bottom plate, which couples to the substrate, is on the quiet net of both."""
         subject, technology = self.subject, self.subject.technology
         for placed in [
             each for each in subject.placed if each.device.type == "capacitor" and not subject.is_idle(each)
@@ -141,21 +140,20 @@ class WireRuns:
             below = {net for net in nets if not (subject.shapes(net, lower) & plates).is_empty()}
             above = nets - below
             wrong = len(below) == 1 == len(above) and below <= self.coupling.quiet and above <= self.coupling.loud
-            why = f"the lower plate of {placed.id} is on quiet {', '.join(below)}, the upper one on {', '.join(above)}"
+            why = f"the bottom plate of {placed.id} is on the sensitive net {', '.join(below)}, "
+            why += f"the top plate on the driven net {', '.join(above)}"
             yield from subject.finding(
-                "passives.bottom", int(wrong), why, devices=[placed], nets=nets, cause="lower plates"
+                "passives.bottom", int(wrong), why, devices=[placed], nets=nets, cause="bottom plates"
             )
 
     def _way(self, boxes: Sequence[kdb.Box], nets: tuple[str, ...], devices: tuple[PlacedDevice, ...]) -> Run:
         length, names = sum(map(longer_side, boxes)), names_of(devices)
-        why = f"{nets[0]} runs {self.subject.um(length):.3g} um over "
+        along = f"{self.subject.um(length):.3g} um"
         if len(nets) > 1:
-            why += (
-                f"or under {nets[1]}, or within {_BESIDE} minimum spaces of it"
-                + f", at the plates of {names}" * bool(names)
-            )
+            why = f"{nets[0]} and {nets[1]} run along each other for {along}, one above the other or less than "
+            why += f"{_BESIDE} minimum spaces apart" + f", mostly at the plates of {names}" * bool(names)
         else:
-            why += f"transistors without a terminal on it: {names}"
+            why = f"{nets[0]} runs {along} over transistors that it does not connect to: {names}"
         return Run(length, box_around(boxes), nets, devices, why)
 
     def _plates(self, boxes: Sequence[kdb.Box], nets: set[str]) -> tuple[PlacedDevice, ...]:

@@ -49,11 +49,11 @@ def test_equal_transistors_on_one_gate_are_whole(figure, expected):
 
 
 def test_unlike_units_and_lengths_on_one_gate():
-    assert severities(on_one_gate(second=(2, 1)), "group-unlike", "unlike widths: 2, 4 um") == {"should"}
-    assert severities(on_one_gate(second=(2, 1)), "group-unlike", "unlike lengths") == set()
-    lengths = severities(on_one_gate(second=(4, 2), source="vss"), "group-unlike", "unlike lengths: 1, 2 um")
+    assert severities(on_one_gate(second=(2, 1)), "group-unlike", "different widths: 2, 4 um") == {"should"}
+    assert severities(on_one_gate(second=(2, 1)), "group-unlike", "different lengths") == set()
+    lengths = severities(on_one_gate(second=(4, 2), source="vss"), "group-unlike", "different lengths: 1, 2 um")
     assert lengths == {"should"}
-    assert severities(on_one_gate(second=(4, 2)), "group-unlike", "unlike lengths") == set()  # two sources
+    assert severities(on_one_gate(second=(4, 2)), "group-unlike", "different lengths") == set()  # two sources
 
 
 @pytest.mark.parametrize(("bits", "load", "expected"), [(3, "", {"should"}), (2, "", set()), (3, "pmos", set())])
