@@ -30,6 +30,8 @@ THRESHOLD = 0.25
 """Threshold over the supply, as in the alpha-power law of ``extract.predicted_offset``."""
 SWITCHING = 0.02
 """Mean current of a switching gate over that at full drive: about 50 ps of half the full drive in each nanosecond."""
+USUAL_REFERENCE = f"reference of a mirror, at {OVERDRIVE_V:g} V overdrive"
+"""How the current of a reference is known that nothing in the circuit sets."""
 SIGNS = {"nmos": {"d": -1, "s": 1}, "pmos": {"d": 1, "s": -1}, "npn": {"c": -1, "e": 1}, "pnp": {"c": 1, "e": -1}}
 """Whether current flows from a terminal into its net (1) or the other way."""
 _JUNCTION_V = 0.65
@@ -323,7 +325,7 @@ class _Estimate:
         for module in self.mirrors:
             name = str(module.properties["reference"])
             if name in self.full:
-                yield name, self._usual(name), f"reference of a mirror, at {OVERDRIVE_V:g} V overdrive"
+                yield name, self._usual(name), USUAL_REFERENCE
 
     def _port_references(self) -> Iterator[tuple[str, float, str]]:
         ports = self.circuit.ports

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import klayout.db as kdb
 
+from layoutkit.review.currents import USUAL_REFERENCE
 from layoutkit.review.finding import Spot
 from layoutkit.review.floorplan import rails_of
 from layoutkit.review.pieces import Pieces
@@ -77,6 +78,17 @@ def _port_rails(subject: Subject, net: str, labels: Iterable[tuple[str, kdb.Box]
 def _mirrored(subject: Subject) -> set[str]:
     """Return the transistors of mirrors."""
     return {name for each in subject.roles.groups if each.type == "current_mirror" for name in each.devices}
+
+
+def _biased(subject: Subject) -> set[str]:
+    """Return the transistors of mirrors whose current does not follow a signal: what sets their reference is known."""
+    known, ports, found = subject.currents.devices, {*subject.circuit.ports}, set[str]()
+    for each in subject.roles.groups:
+        name = str(each.properties.get("reference", ""))
+        if each.type == "current_mirror" and name in known and not known[name].assumed:
+            told = not known[name].how.startswith(USUAL_REFERENCE)
+            found |= {*each.devices} if told or subject.circuit.device(name).terminals["g"] in ports else set()
+    return found & known.keys()
 
 
 def _switches(subject: Subject, placed: PlacedDevice) -> bool:
@@ -272,10 +284,11 @@ class _Drive(NamedTuple):
 
 
 def _drive(subject: Subject, devices: Iterable[PlacedDevice]) -> _Drive:
-    """Return the drive of transistors, which those of one type give or take together."""
-    full, mean = defaultdict[str, float](float), defaultdict[str, float](float)
+    """Return the drive of transistors, which those of one type give or take together: of a mirror, what it carries."""
+    full, mean, known = defaultdict[str, float](float), defaultdict[str, float](float), _biased(subject)
+    strength = {**subject.currents.strength, **{name: subject.currents.devices[name].ampere for name in known}}
     for placed in devices:
-        full[placed.device.type] += 1000 * sum(subject.currents.strength.get(name, 0.0) for name in placed.names)
+        full[placed.device.type] += 1000 * sum(strength.get(name, 0.0) for name in placed.names)
         mean[placed.device.type] += 1000 * (subject.current(placed) or 0.0)
     return _Drive(max(full.values(), default=0.0), max(mean.values(), default=0.0))
 

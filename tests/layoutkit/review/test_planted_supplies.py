@@ -258,3 +258,36 @@ def test_a_rail_that_is_joined_at_several_places_or_feeds_few_channels():
     assert hanging(length)
     assert not hanging(length, places=2)
     assert not hanging(length, fingers=6)
+
+
+@pytest.mark.parametrize(("source", "expected"), [("port", set()), ("resistor", set()), ("signal", {"should"})])
+def test_a_mirror_drives_no_more_than_its_reference_tells(source, expected):
+    """The thin wire of its output is judged by full drive only where a transistor on a signal feeds the reference."""
+    planted, may_ma = Planted(), WIRE * GF.conductor("Metal4").current_ma(1)
+    width = 1.1 * limit("electromigration.drive", "must") * may_ma / GF.device("nmos").saturation_ma_um / 4
+    planted.mos("M1", "nmos", 0, 0, width, 0.28, "out ref vss vss", fingers=4)
+    planted.mos("M2", "nmos", 10, 0, width, 0.28, "ref ref vss vss", fingers=4)
+    if source == "resistor":
+        planted.bar("R1", 20, 0, 1, 10, "ref vdd", upright=False)
+    elif source == "signal":
+        planted.mos("M3", "pmos", 20, 0, 20, 0.28, "ref x vdd vdd")
+        planted.mos("M4", "pmos", 30, 0, 2, 0.28, "x in vdd vdd")
+        planted.mos("M5", "nmos", 40, 0, 2, 0.28, "x in2 vss vss")
+    tracks = {
+        "out": width + 3,
+        "vss": -3,
+        "ref": width + 7,
+        "vdd": width + 10,
+        "x": width + 13,
+        "in": width + 14,
+        "in2": width + 15,
+    }
+    for net in planted.ends:
+        wide = {"left": -3, "width": 3} if net in {"out", "vss"} else {}
+        planted.comb(net, tracks[net], port=net not in {"out", "x"} and (net != "ref" or source == "port"), **wide)
+    planted.box("Metal4", -20, tracks["out"] - WIRE / 2, -2.8, tracks["out"] + WIRE / 2, "out")
+    planted.square("Via3", -2.9, tracks["out"], 0.26)
+    planted.square("Metal4", -20, tracks["out"], 2, "out")
+    planted.label("out", "Metal4", -20, tracks["out"])
+    found = planted.review(limits={"electromigration.mean": {"should": 0.0, "must": None}}).findings
+    assert {e.severity for e in found if "can drive" in e.why and "out" in e.nets} == expected
