@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from layoutkit.review.finding import Remark
     from layoutkit.review.matched_roles import MatchedDevices
     from layoutkit.review.subject import PlacedDevice, Subject
-    from layoutkit.technology.technology import Technology
+    from layoutkit.technology.technology import Cut, Technology
 
     Devices = list[PlacedDevice]
 
@@ -377,11 +377,22 @@ def well_tap(subject: Subject) -> Iterator[Remark]:
 def cut_sizes(subject: Subject) -> Iterator[Remark]:
     """Yield contacts and vias that are not of the one size that the process etches."""
     technology = subject.technology
-    cuts = {cut.layer for cut in (technology.contact, *technology.cuts)}
+    cuts = {
+        cut.layer for cut in (technology.contact, *technology.cuts) if _of_other_sizes(subject.layer(cut.layer), cut)
+    }
+    if not cuts:
+        return
     sized = [rule for rule in technology.rules if rule.kind in {"exact_size", "max_width"}]
     rules = [rule.id for rule in sized if _layers(rule.options["layer"], technology) & cuts]
     for broken, box in _broken(subject, rules):
         yield from subject.finding("single-cut.size", 1, f"cuts cannot be made: {broken}", where=box)
+
+
+def _of_other_sizes(shapes: kdb.Region, cut: Cut) -> bool:
+    """Return whether a shape is no square of the cut's size; the rules say which of these may be drawn."""
+    return any(
+        not found.is_empty() for found in (shapes.with_bbox_min(cut.size, True), shapes.with_bbox_max(cut.size, True))
+    )
 
 
 def _layers(text: str, technology: Technology) -> set[str]:
