@@ -43,7 +43,7 @@ ROOMS = {
     "skillpack/commands": (1206, 7),
     "skillpack/copies": (1209, 7),
     "skillpack/execution": (893, 7),
-    "skillpack/hosts": (2567, 14),
+    "skillpack/hosts": (2464, 14),
     "skillpack/pipelines": (600, 4),
     "skillpack/registry": (1170, 7),
     "skillpack/skills": (617, 5),
