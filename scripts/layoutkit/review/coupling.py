@@ -142,7 +142,8 @@ class Coupling:
         for group in subject.roles.groups:
             own = [circuit.device(name).terminals for name in group.devices if group.type == "differential_pair"]
             gates, driven = ({net[end] for net in own if end in net} & {*subject.number} for end in ("g", "d"))
-            for quiet, loud in product(sorted(gates - self.loud), sorted(driven - gates)):
+            supplies = {*subject.supplies.power, *subject.supplies.ground}  # which a follower does not drive
+            for quiet, loud in product(sorted(gates - self.loud), sorted(driven - gates - supplies)):
                 length, place, *_ = self._along(quiet, loud, kdb.Region(), lowest=1)
                 words = (
                     f"input {quiet} of a pair runs {subject.um(length):.3g} um beside or over {loud}, which it drives"

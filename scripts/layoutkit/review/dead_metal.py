@@ -36,6 +36,7 @@ _EDGES = 0.1  # share of the edges of pads in the length of a way that is a wire
 _STRAPS_UM = 2.5  # from an array of interleaved transistors to the straps at its sides [um]
 _STRAIGHT = 0.2  # of the longer side of a way: the shorter one of a strap [1]
 _DOUBLE_UM = 1.0  # from cut to cut along a wire from which on what they join to it carries its current, too [um]
+_ROW_UM = 5.0  # gap within which matched transistors are one row [um]
 _LOOP_UM = 5.0  # ways up to this length may join two straps of one device twice [um]
 
 
@@ -78,7 +79,7 @@ class DeadMetal:
             stubs = [each for each in self._dead(net, least) if not self._balances(net, each, least)]
             if not stubs:
                 continue
-            dead_area += sum(each.area for each in stubs if not self._is_along_bank(net, each))
+            dead_area += sum(each.area for each in stubs if not self._is_over_own(net, each))
             found = self._of_net(net, stubs, "" if any(each.length > short for each in stubs) else "short ends")
             places += box_around(each.box for each in found)
             yield from found
@@ -115,12 +116,19 @@ class DeadMetal:
         """The nets whose lengths a constraint makes equal."""
         return {net for group in self.subject.constraints.net_lengths for net in group.nets}
 
-    def _is_along_bank(self, net: str, stub: Stub) -> bool:
-        """Return whether a stub is the end of a strap along its own bank of bars or plates: not severe."""
-        banks = ([each for each in group.devices if not each.device.is_mos] for group in self.groups)
-        own = (bank for bank in banks if any(net in each.device.terminals.values() for each in bank))
-        reach = self.subject.technology.to_dbu(HEADS_UM)
-        return any(stub.box.inside(box_around(each.box for each in bank).enlarged(reach)) for bank in own)
+    def _is_over_own(self, net: str, stub: Stub) -> bool:
+        """Return whether a stub lies over matched bars or plates on its net, or all along a row of transistors."""
+        subject = self.subject
+        heads, half, beyond = (subject.technology.to_dbu(um) for um in (HEADS_UM, _ROW_UM / 2, _OWN_UM))
+        for group in self.groups:
+            if any(net in placed.device.terminals.values() for placed in group.devices):
+                rows = [box_around(placed.box for placed in group.devices).enlarged(heads)]
+                if group.devices[0].device.is_mos:
+                    near = region_of(placed.box.enlarged(half) for placed in group.relatives).merged()
+                    rows = [row.bbox().enlarged(beyond - half) for row in near.each()]
+                if any(stub.box.inside(row) for row in rows):
+                    return True
+        return False
 
     def _balances(self, net: str, stub: Stub, least: int) -> bool:
         """Return whether dead metal makes a net as long as another one, or is the image of such metal."""

@@ -273,3 +273,42 @@ def test_terminals_of_one_device_may_run_side_by_side_over_it(track, expected):
     for net, y in (("d", track), ("g", track + 0.6), ("vss", -4.0)):
         planted.comb(net, y)
     assert severities(planted.review(), "coupling", "minimum spaces") == expected
+
+
+@pytest.mark.parametrize(
+    ("second", "up", "expected"),
+    [("x ib vss vss", 0, set()), ("x ib vss vss", 4, {"must"}), ("x y vss vss", 0, {"must"})],
+)
+def test_a_strap_over_the_row_of_a_mirror_is_not_much_dead_metal(second, up, expected):
+    """Drawn all along the row it covers the gates alike; beside the row, or over a lone transistor, it does not."""
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, 4, 6, "ib ib vss vss")
+    planted.mos("M2", "nmos", 8, 0, 4, 6, second)
+    for track, net in enumerate(planted.ends):
+        planted.comb(net, -3 if net == "vss" else 9.0 + track)
+    x, y = planted.ends["ib"][0]
+    planted.square("Via2", x, y + up, 0.26)
+    planted.box("Metal3", x - 0.2 - 5 * up, y + up - 0.2, 13, y + up + 0.2, "ib")
+    review = planted.review()
+    assert severities(review, "dead-metal", "of the area") == expected
+    assert "should" in severities(review, "dead-metal", "lead nowhere")
+
+
+@pytest.mark.parametrize("follower", [True, False])
+def test_an_input_over_the_supply_of_its_pair(follower):
+    """The supply at the drain of a source follower is not driven."""
+    planted = pair()
+    if follower:
+        planted.cards[0] = planted.cards[0].replace("outp", "vdd", 1)
+        planted.ends["vdd"] = planted.ends.pop("outp")
+    planted.mos("M9", "pmos", 40, 10, 4, 1, "outn z vdd vdd")
+    net = "vdd" if follower else "outp"
+    wired(planted, vdd=34.0, z=36.0)
+    (x, _), *_ = planted.ends[net]
+    at = 34.0 if follower else 24.0
+    planted.box("Metal3", planted.ends["inp"][0][0], 18 - WIRE / 2, 60, 18 + WIRE / 2, "inp")
+    planted.via3(net, x, at)
+    planted.box("Metal4", x - 0.14, at - WIRE / 2, 20 + WIRE, at + WIRE / 2, net)
+    planted.box("Metal4", 20, 18 - WIRE / 2, 20 + WIRE, at + WIRE / 2, net)
+    planted.box("Metal4", 20, 18 - WIRE / 2, 40, 18 + WIRE / 2, net)
+    assert bool(severities(planted.review(), "coupling", "of a pair")) != follower
