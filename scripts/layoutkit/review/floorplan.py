@@ -314,8 +314,12 @@ def ports(subject: Subject) -> Iterator[Remark]:
 
 
 def open_ports(subject: Subject) -> Iterator[Remark]:
-    """Yield the ports that no device is connected to."""
+    """Yield the ports that no device is connected to, and those without metal to connect to."""
     circuit = subject.circuit
+    for port in (net for net in subject.nets if net in circuit.ports and not subject.metal(net)):
+        where = subject.shapes(port, "poly").bbox()
+        why = f"port {port} has no metal: nothing can connect to it"
+        yield from subject.finding("rails.metal", 1, why, where=where, nets=[port], cause="ports without metal")
     for port in circuit.ports:
         if not circuit.nets.get(port) and port not in subject.supplies and port not in circuit.black_box_nets:
             where = box_around(kdb.Box(point, point).enlarged(100, 100) for _, point, _ in subject.labels.get(port, ()))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import klayout.db as kdb
 
 from layoutkit.circuit.recognise import MODULE_TYPES
-from layoutkit.review.matched_roles import MatchedDevices
+from layoutkit.review.matched_roles import NEARLY, MatchedDevices
 from layoutkit.review.subject import box_around, centre_of, gap_between, names_of, region_of, turned
 
 if TYPE_CHECKING:
@@ -252,7 +252,7 @@ class Matching:
             yield from subject.finding("group-unlike.orientation", min(turned.values()), why, devices=group.devices)
         widths = sorted({round(finger.w_um, 4) for finger in fingers})
         lengths = sorted({round(finger.l_um, 4) for finger in fingers})
-        if len(lengths) == 1 and len(widths) > 1:
+        if len(lengths) == 1 and widths[-1] - widths[0] > NEARLY * widths[-1]:
             why = f"the channels of {group.called} are {', '.join(f'{width:g}' for width in widths)} um wide"
             yield from subject.finding(
                 "group-unlike.unit",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import chain, combinations
 from typing import TYPE_CHECKING
 
 from layoutkit.circuit.constraints import SymmetryGroup
@@ -22,6 +22,9 @@ _STRICT = frozenset({"differential_pair", "current_mirror", "bipolar_array", "re
 _PASSIVES = frozenset({"resistor_pair", "capacitor_pair", "resistor_ratio", "capacitor_ratio"})
 _FEWEST_STAGES = 3
 _UNORDERED = MODULE_TYPES["symmetric_pair"].words
+NEARLY = 0.01  # of a width, by which a pair may differ as by a rounding
+_ON_ONE_GATE = "pair on one gate"
+_MOST_PARTS = 16  # so many times as wide as the narrowest of a ratio
 
 
 @dataclass(frozen=True)
@@ -50,8 +53,9 @@ class MatchedDevices:
 
     @property
     def is_even(self) -> bool:
-        """Whether all are of one size; a mirror of unlike sizes copies a bias, of which no offset becomes."""
-        return len({placed.area for placed in self.devices}) == 1
+        """Whether all are of one size but for roundings; a mirror of unlike sizes copies a bias: no offset."""
+        sizes = [placed.area for placed in self.devices]
+        return max(sizes) - min(sizes) <= NEARLY * max(sizes)
 
     @property
     def called(self) -> str:
@@ -61,7 +65,7 @@ class MatchedDevices:
     @property
     def is_plural(self) -> bool:
         """Whether the role in words is a plural."""
-        return self.words.startswith(("the bars", "resistors", "capacitors", "equal", "bipolar"))
+        return self.words.startswith(("the bars", "resistors", "capacitors", "equal", "bipolar", "diodes"))
 
     @property
     def has(self) -> str:
@@ -214,4 +218,60 @@ def matched_groups(subject: Subject) -> list[MatchedDevices]:
                     group = MatchedDevices(kind.words, strict, tuple(devices), relatives, bool(stages))
                     if key not in found or (group.strict and not found[key].strict):
                         found[key] = group
+    for group in _unrecognised(subject, list(found.values())):
+        found.setdefault(frozenset(placed.index for placed in group.devices), group)
     return [found[key] for key in sorted(found, key=sorted)]
+
+
+def _unrecognised(subject: Subject, known: Sequence[MatchedDevices]) -> Iterator[MatchedDevices]:
+    """Yield what works as a matched group in none of the circuit's: pairs but for a rounding, pairs of unlike sources.
+
+    Also diodes on one supply, and bipolar transistors on one base, with currents of their own and sizes in a ratio.
+    """
+    alike: dict[tuple[object, ...], list[PlacedDevice]] = defaultdict(list)
+    ratios: dict[tuple[object, ...], list[PlacedDevice]] = defaultdict(list)
+    for placed in subject.placed:
+        device, net = placed.device, placed.device.terminals
+        if device.is_mos and not subject.is_idle(placed):
+            alike[device.model, device.l, net["b"]].append(placed)
+        if (
+            device.is_mos
+            and net["g"] == net["b"] in placed.ends
+            and len(placed.ends) > 1
+            and not subject.is_idle(placed)
+        ):
+            ratios["diodes in a ratio", device.model, device.l, net["g"]].append(placed)
+        elif device.type in {"npn", "pnp"} and net["b"] not in {
+            *subject.supplies.power,
+            *subject.supplies.ground,
+            net["e"],
+        }:
+            ratios["bipolar transistors in a ratio", device.model, net["b"]].append(placed)
+    grouped = [{each.index for each in (*group.devices, *group.relatives)} for group in known]
+    for pair in chain.from_iterable(combinations(devices, 2) for devices in alike.values()):
+        words, gate = _works_as(subject, *pair), pair[0].device.terminals["g"]
+        if words == _ON_ONE_GATE and sum(end.terminal == "g" for end in subject.circuit.nets[gate]) > len(pair):
+            continue  # cascodes
+        if words and not any(own.issuperset(placed.index for placed in pair) for own in grouped):
+            yield MatchedDevices(words, True, pair, tuple(_relatives(subject, pair)))
+    for key, own in ratios.items():
+        base = own[0].device.terminals.get("g", "")
+        ends = {end for placed in own for end in ({placed.device.terminals["e"]} if not base else placed.ends - {base})}
+        sizes = [placed.area if placed.device.is_mos else len(placed.boxes) for placed in own]
+        parts = [size / min(sizes) for size in sizes]
+        whole = all(abs(part - round(part)) <= NEARLY and part <= _MOST_PARTS for part in parts)
+        if whole and len(ends) == len(own) > 1 and not ends & {*subject.supplies.power, *subject.supplies.ground}:
+            yield MatchedDevices(str(key[0]), True, tuple(own), tuple(own))
+
+
+def _works_as(subject: Subject, one: PlacedDevice, other: PlacedDevice) -> str:
+    """Return the role in words of two transistors of one type, length and body; empty if they have none."""
+    a, b, sizes = one.device.terminals, other.device.terminals, (one.device.w or 0.0, other.device.w or 0.0)
+    apart, supplies = max(sizes) - min(sizes), {*subject.supplies.power, *subject.supplies.ground}
+    if apart > NEARLY * max(sizes):
+        return ""
+    if a["s"] == b["s"] and a["g"] != b["g"] and a["d"] != b["d"]:
+        nearly = apart and a["s"] not in supplies and subject.both_ways.isdisjoint((one.id, other.id))
+        return MODULE_TYPES["differential_pair"].words if nearly else ""
+    diode = a["g"] == b["g"] and a["g"] in one.ends ^ other.ends
+    return "" if not diode or one.ends & other.ends or (one.ends | other.ends) & supplies else _ON_ONE_GATE

@@ -249,8 +249,8 @@ class Passives:
 
     def array_off_centre(self, group: MatchedDevices) -> list[Remark]:
         """Return a remark if a bipolar transistor of several units does not lie about one of fewer; in half pitches."""
-        large = max(group.devices, key=lambda placed: (len(placed.boxes), -placed.index))
-        others = [placed for placed in group.devices if len(placed.boxes) < len(large.boxes)]
+        large = max(group.devices, key=lambda placed: (placed.area, -placed.index))
+        others = [placed for placed in group.devices if placed.area < large.area]
         places = [box.center() for placed in group.devices for box in placed.boxes]
         pitch = min((one.distance(other) for one, other in combinations(places, 2)), default=0.0)
         off = min((dist(placed.centre, large.centre) for placed in others), default=0.0)

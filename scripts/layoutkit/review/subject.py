@@ -266,9 +266,7 @@ class Subject:
         joined: nx.Graph[PlacedDevice | str] = nx.Graph()
         joined.add_nodes_from(working)
         joined.add_edges_from((placed, net) for placed in working for net in placed.ends if net not in self.supplies)
-        stages = [
-            [placed for placed in part if not isinstance(placed, str)] for part in nx.connected_components(joined)
-        ]
+        stages = ([each for each in part if not isinstance(each, str)] for part in nx.connected_components(joined))
         return [sorted(stage, key=lambda placed: placed.index) for stage in stages]
 
     @cached_property

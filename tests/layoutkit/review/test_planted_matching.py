@@ -230,3 +230,44 @@ def test_units_of_a_pass_device_at_no_one_pitch(figure, expected):
     for number in range(8):
         planted.mos(f"M{number}", "nmos", 4 * number + figure * (number == 7), 0, 4, 0.5, "out in vss vss")
     assert severities(tracks(planted, ports=("out", "in")).review(), "repeated", "units of") == expected
+
+
+@pytest.mark.parametrize(("width", "expected"), [(3.98, {"should"}), (3.8, set())])
+def test_a_pair_whose_widths_differ_by_a_rounding(width, expected):
+    review = wired(pair(9.0, w=width)).review()
+    assert severities(review, "group-apart", "differential pair M1, M2") == expected
+    assert severities(review, "group-unlike", "um wide") == set()  # as the netlist has it
+
+
+def test_sources_of_nearly_one_width_on_one_rail_are_no_pair():
+    planted = Planted()
+    for name, x, width in (("M1", 0, 4), ("M2", 20, 3.98)):
+        planted.mos(name, "nmos", x, 0, width, 1, f"o{name} i{name} vss vss")
+    assert severities(tracks(planted, ports=("oM1", "oM2", "iM1", "iM2")).review(), "group-apart") == set()
+
+
+@pytest.mark.parametrize(
+    ("gate", "width", "third", "expected"),
+    [("g", 4, "z", {"should"}), ("g", 3.8, "z", set()), ("x", 4, "z", set()), ("g", 4, "g", set())],
+)
+def test_a_pair_on_one_gate_that_holds_two_nodes_equal(gate, width, third, expected):
+    """Its sources are on unlike nets; without the diode it is none, nor with another one: cascodes."""
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 10, 4, 1, f"{gate} g a vss")
+    planted.mos("M2", "nmos", 6, 10, width, 1, "out g b vss")
+    planted.mos("M3", "nmos", 20, 0, 4, 0.5, f"y {third} vss vss")
+    review = tracks(planted, ports=("g", "x", "out", "a", "b", "y", "z")).review()
+    assert severities(review, "group-apart", "pair on one gate M1, M2") == expected
+
+
+@pytest.mark.parametrize(("width", "expected"), [(8, {"must"}), (6.6, set())])
+def test_diodes_whose_wells_are_their_gates(width, expected):
+    """Their drains, gates and wells are on the substrate's net; a whole ratio wants equal channels."""
+    planted = Planted()
+    planted.mos("M0", "nmos", 40, 0, 4, 1, "out in vss vss")
+    planted.mos("M9", "pmos", 60, 0, 4, 1, "out in vdd vdd")
+    for name, x, wide in (("M1", 0, 4), ("M2", 12, width)):
+        planted.mos(name, "pmos", x, 0, wide, 1, f"vss vss n{name} vss")
+    review = tracks(planted, ports=("out", "in", "nM1", "nM2")).review()
+    assert severities(review, "group-unlike", "the channels of diodes in a ratio") == expected
+    assert severities(review, "rings", "always off") == set()

@@ -289,6 +289,21 @@ def test_a_bipolar_transistor_of_two_units_beside_that_of_one(figure, expected):
     assert severities(planted.review(), "passives", "lie about none of Q3") == expected
 
 
+@pytest.mark.parametrize(("places", "expected"), [((0, 30, 60), {"should"}), ((0, 60, 30), set())])
+def test_bipolar_transistors_in_a_ratio_with_currents_of_their_own(places, expected):
+    """On one base, two units with one emitter beside or about one with another: a difference of two junctions."""
+    planted = Planted()
+    for name, x, nets in zip(("Q1", "Q2", "Q3"), places, ("a b e", "a b e", "c b f"), strict=True):
+        planted.npn(name, x, 30, nets)
+    for x, net in ((100, "e"), (130, "f")):
+        planted.bar(f"R{net}", x, 0, 1, 10, f"{net} vss", upright=False)
+    planted.mos("M1", "pmos", 160, 20, 2, 1, "c a vdd vdd")
+    planted.mos("M2", "pmos", 168, 20, 2, 1, "a a vdd vdd")
+    for track, net in enumerate(planted.ends):
+        planted.comb(net, 10.0 + track)
+    assert severities(planted.review(), "passives", "lie about none of Q3") == expected
+
+
 @both("passives.noise", "should")
 def test_a_supply_under_a_capacitor(figure, expected):
     planted = bank([(40, 30)])

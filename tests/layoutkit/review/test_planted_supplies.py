@@ -1,5 +1,6 @@
 """What the review says of the ways of supplies to their devices, on planted layouts."""
 
+import klayout.db as kdb
 import pytest
 from planted_layout import GF, WIRE, Planted, both, limit, severities
 
@@ -222,6 +223,19 @@ def test_a_reference_that_another_transistor_feeds_has_its_current():
         planted.ends[net] = [place for place in planted.ends[net] if place[0] > 7.9 and place[1] > 15]
         planted.comb(net, track, left=0, port=False)
     assert not [each for each in planted.review().findings if "nothing drives ref" in each.why]
+
+
+@pytest.mark.parametrize(("metal", "expected"), [(False, {"must"}), (True, set())])
+def test_a_port_of_poly_alone(metal, expected):
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, 4, 1, "out in vss vss")
+    for track, net in ((8, "in"), (9, "out"), (10, "vss")):
+        planted.comb(net, track, port=net != "in" or metal)
+    if not metal:
+        planted.erase("Contact", 0, 4.3, 3, 5)
+        planted.cell.shapes(planted.layout.layer(30, 10)).insert(kdb.Text("in", 1100, 2000))  # on the poly
+        planted.ports.append("in")
+    assert severities(planted.review(), "rails", "port in has no metal") == expected
 
 
 def test_a_port_that_leads_to_no_device():
