@@ -304,4 +304,4 @@ def test_a_mirror_drives_no_more_than_its_reference_tells(source, expected):
     planted.square("Metal4", -20, tracks["out"], 2, "out")
     planted.label("out", "Metal4", -20, tracks["out"])
     found = planted.review(limits={"electromigration.mean": {"should": 0.0, "must": None}}).findings
-    assert {e.severity for e in found if "can drive" in e.why and "out" in e.nets} == expected
+    assert {e.severity for e in found if "can flow" in e.why and "out" in e.nets} == expected
