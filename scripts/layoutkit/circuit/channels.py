@@ -379,7 +379,7 @@ class Channels:
             return net in self._outside
         others = self.others.get(net, ())
         ends = {device.terminals[end] for device in others if device.type == "resistor" for end in device.kind.ends}
-        shown = {*self.supplies.power, *self.supplies.ground}
+        shown = self.supplies.nets
         shown |= {end for end in (net, *ends) if any(d.type in _JUNCTIONS for d in self.others.get(end, ()))}
         return net not in shown and (len(others) != 1 or ends.isdisjoint(shown))
 

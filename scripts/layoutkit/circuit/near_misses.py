@@ -278,7 +278,7 @@ class _Search:
         """Return the resistors, capacitors and bipolar transistors that are in no group together, by their type."""
         kinds = grouped((d for d in self._devices if d.type in _OTHERS), lambda device: device.type).values()
         found = []
-        rails = {*self._supplies.power, *self._supplies.ground}
+        rails = self._supplies.nets
         for devices in kinds:
             cells = self._cells(devices)
             if len(cells) < 2:

@@ -264,7 +264,7 @@ def value_groups(circuit: Circuit, models: Mapping[str, str]) -> list[list[Devic
             and not {"w", "l", "area"} & device.params.keys()
         ],
         lambda device: models[device.id],
-        {*supplies.power, *supplies.ground},
+        supplies.nets,
     )
 
 

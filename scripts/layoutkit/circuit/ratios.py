@@ -187,7 +187,7 @@ class ResistorRatios:
         if net in self._channels.ports and len(self._on[net]) > _MOST_ON_A_PORT:
             return False  # a voltage from outside, to which many resistors go as to a rail
         ends = {self._past_switch(self._channels.far(device, net), device)[0] for device in self._on[net]}
-        if len(ends) == 1 and ends < {*self._channels.supplies.power, *self._channels.supplies.ground}:
+        if len(ends) == 1 and ends < self._channels.supplies.nets:
             return False
         if not all(self._carries_nothing(d, net) for d in self._channels.channel_ends(net)):
             return False

@@ -296,9 +296,7 @@ class _Recognition:
         pair = self._pair((one, other))
         follow = kind == "symmetric_pair" and not is_capacitor(pair[0])
         drains = self._drains_of(*pair) if follow else set()
-        return kind == "differential_pair" or (
-            len(drains) == 1 and drains <= {*self._supplies.power, *self._supplies.ground}
-        )
+        return kind == "differential_pair" or (len(drains) == 1 and drains <= self._supplies.nets)
 
     def _images(self) -> Iterator[tuple[str, str, str]]:
         """Yield kind and devices of each pair of images, but of cells and wires; of several in parallel the first."""

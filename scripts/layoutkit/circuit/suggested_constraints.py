@@ -102,7 +102,7 @@ def _symmetry(circuit: Circuit, in_arrays: AbstractSet[str]) -> tuple[SymmetryGr
 def _idle_devices(circuit: Circuit) -> tuple[ProximityGroup, ...]:
     """Return what tied dummies lie beside, the devices of their body and finger width, and decoupling together."""
     roles, supplies = find_roles(circuit), structural_supplies(circuit)
-    rails = {*supplies.power, *supplies.ground}
+    rails = supplies.nets
     found = []
     guarding = {name for group in roles.groups for name in group.properties.get("dummies", ())}
     for group in roles.groups:
@@ -269,7 +269,7 @@ def _capacitor_arrays(circuit: Circuit) -> list[MatchedGroup]:
     groups = shared_nets(
         plates,
         lambda device: (device.model, *sorted((device.w, device.l))),
-        {*supplies.power, *supplies.ground},
+        supplies.nets,
     )
     return [
         MatchedGroup(

@@ -76,11 +76,12 @@ class Supplies:
         return {"nmos": frozenset(self.ground), "pmos": frozenset(self.power)}
 
     @cached_property
-    def _all(self) -> frozenset[str]:
+    def nets(self) -> frozenset[str]:
+        """All of them."""
         return frozenset((*self.power, *self.ground))
 
     def __contains__(self, net: object) -> bool:
-        return net in self._all
+        return net in self.nets
 
 
 def find_supplies(circuit: Circuit) -> Supplies:

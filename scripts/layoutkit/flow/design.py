@@ -358,7 +358,7 @@ def make_design(
     supplies = find_roles(circuit).supplies
     joined = _joined_grounds(request, stated, nets)
     deep_wells, notes = isolated_bodies(circuit, technology, with_names(request.deep_well_net, nets), joined)
-    chip = Chip(frozenset({*supplies.power, *supplies.ground}), substrate_net(circuit), deep_wells)
+    chip = Chip(supplies.nets, substrate_net(circuit), deep_wells)
     hierarchy, kept_flat = Hierarchy(), tuple[str, ...]()
     if not (request.flatten or joined):
         hierarchy, kept_flat = repeated_subcircuits(circuit, chip, arranged, refused or {})

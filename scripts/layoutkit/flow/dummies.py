@@ -219,7 +219,7 @@ def idle_devices(circuit: Circuit, constraints: Constraints) -> tuple[Device, ..
     """Return the transistors that only guard or decouple, without those that constraints match or place."""
     named = constraints.devices_in("symmetry", "matching", *OF_PLACES)
     roles = find_roles(circuit)
-    rails = {*roles.supplies.power, *roles.supplies.ground}
+    rails = roles.supplies.nets
     guards = {name for group in roles.groups for name in group.properties.get("dummies", ()) if name not in named}
     return tuple(
         device

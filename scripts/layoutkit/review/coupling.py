@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from layoutkit.review.matched_roles import MatchedDevices
     from layoutkit.review.subject import PlacedDevice, Subject
 
-_BESIDE = 2  # wires nearer than this many minimum spaces run side by side
+BESIDE = 2  # wires nearer than this many minimum spaces run side by side
 _NEAR_UM = 1.0  # wires nearer than this for long still disturb [um]
-_LEVELS = 2  # wires so many levels above each other, with no metal between, couple as those side by side do
-_ALONG = 3  # wires over each other for so many times the width of what is covered do not just cross
+LEVELS = 2  # wires so many levels above each other, with no metal between, couple as those side by side do
+ALONG = 3  # wires over each other for so many times the width of what is covered do not just cross
 _BANK_UM = 5.0  # gap within which bars and plates are one body [um]
 _LEAST_WAY_UM = 2.0  # ways through transistors that are shorter than half of this are not judged [um]
 _HOLDS = 0.1  # W/L of a diode that holds a net; longer ones leave it a high impedance
@@ -48,7 +48,7 @@ class Coupling:
 
     def __init__(self, subject: Subject, groups: Sequence[MatchedDevices]) -> None:
         self.subject, self.groups = subject, groups
-        own = {*subject.supplies.power, *subject.supplies.ground}
+        own = subject.supplies.nets
         loud = (self._loud() | self._steering()) - {net for net in subject.circuit.nets if self._is_mirrored(net)}
         steered = {net for net in subject.circuit.nets if self._is_steered(net, loud)}
         self.loud = {net for net in loud - own - steered if net in subject.number}
@@ -87,7 +87,7 @@ class Coupling:
             if {quiet, loud} <= set(placed.device.terminals.values())
         ) + region_of(hull for nets, hull in self._modules if {quiet, loud} <= nets)
         length, place, near, around = self._along(quiet, loud, shared)
-        words = f"{quiet} runs {subject.um(length):.3g} um over, under or within {_BESIDE} minimum spaces of {loud}"
+        words = f"{quiet} runs {subject.um(length):.3g} um over, under or within {BESIDE} minimum spaces of {loud}"
         found = subject.finding(
             "coupling", subject.um(length), words, where=place, nets=[quiet, loud], must=must, cause=quiet
         )
@@ -112,12 +112,12 @@ class Coupling:
         for level, above in product(range(lowest, len(conductors)), repeat=2):
             first = subject.shapes(one, conductors[level].name)
             second = subject.shapes(other, conductors[above].name)
-            if first.is_empty() or second.is_empty() or abs(level - above) > _LEVELS:
+            if first.is_empty() or second.is_empty() or abs(level - above) > LEVELS:
                 continue
             if level != above:
                 between = conductors[min(level, above) + 1 : max(level, above)]
                 every = [piece.bbox() for piece in ((first & second) - without).each()]
-                along = region_of(b for b in every if longer_side(b) >= _ALONG * min(b.width(), b.height()))
+                along = region_of(b for b in every if longer_side(b) >= ALONG * min(b.width(), b.height()))
                 covered = along & first & second
                 for each in between:
                     covered -= subject.layer(each.layer)
@@ -125,7 +125,7 @@ class Coupling:
                 length += sum(map(longer_side, boxes))
                 place += box_around(boxes)
                 continue
-            beside = _BESIDE * conductors[level].space
+            beside = BESIDE * conductors[level].space
             pairs = list(first.separation_check(second, max(far, beside), False, kdb.Region.Projection).each())
             close = [pair for pair in pairs if pair.distance() < beside]
             for some, is_close in ((close, True), (pairs, False)):
@@ -142,7 +142,7 @@ class Coupling:
         for group in subject.roles.groups:
             own = [circuit.device(name).terminals for name in group.devices if group.type == "differential_pair"]
             gates, driven = ({net[end] for net in own if end in net} & {*subject.number} for end in ("g", "d"))
-            supplies = {*subject.supplies.power, *subject.supplies.ground}  # which a follower does not drive
+            supplies = subject.supplies.nets  # which a follower does not drive
             for quiet, loud in product(sorted(gates - self.loud), sorted(driven - gates - supplies)):
                 length, place, *_ = self._along(quiet, loud, kdb.Region(), lowest=1)
                 words = (
@@ -155,7 +155,7 @@ class Coupling:
     def across_switches(self) -> Iterator[Remark]:
         """Yield the switches of signals whose both ends run side by side: what is off still couples."""
         subject, seen, reach = self.subject, set[frozenset[str]](), self.subject.technology.to_dbu(_OWN_UM)
-        supplies = {*subject.supplies.power, *subject.supplies.ground}
+        supplies = subject.supplies.nets
         for placed in subject.placed:
             ends = frozenset(placed.ends)
             if placed.id in subject.both_ways and len(ends) > 1 and not ends & supplies and ends not in seen:
@@ -205,11 +205,7 @@ class Coupling:
         spec, ends = technology.passives.get(placed.fingers[0].device), set(placed.device.terminals.values())
         body = region_of(box.enlarged(half, half) for box in placed.boxes).merged().sized(-half)
         if placed.device.type == "resistor":
-            nets = (
-                set()
-                if ends & self.loud
-                else {*subject.nets} - {*subject.supplies.power, *subject.supplies.ground} - ends
-            )
+            nets = set() if ends & self.loud else {*subject.nets} - subject.supplies.nets - ends
             return self._crossed(body, nets, names, f"over resistor {placed.id}", [placed])
         if spec is None or "bottom" not in spec.parts:
             return []

@@ -298,7 +298,7 @@ class _Estimate:
         for device in self.circuit.devices:
             ohm = resistance(device, self.technology) if device.type == "resistor" else None
             inner = {device.terminals["p"], device.terminals["n"]} if ohm else set()
-            inner -= {*self.roles.supplies.power, *self.roles.supplies.ground}
+            inner -= self.roles.supplies.nets
             known = {net: [other for other, _ in self.ends[net] if other.id in self.full] for net in sorted(inner)}
             sides = [side for net, side in known.items() if side or net not in self.circuit.ports]
             if ohm and sides and all(len({other.type for other in side}) == 1 for side in sides):

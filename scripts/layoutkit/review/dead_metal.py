@@ -152,7 +152,7 @@ class DeadMetal:
         for group in self.groups:
             if group.devices[0].device.is_mos:
                 nets = {net for each in group.relatives for end, net in each.device.terminals.items() if end != "b"}
-                for net in nets - {*self.subject.supplies.power, *self.subject.supplies.ground}:
+                for net in nets - self.subject.supplies.nets:
                     found[net] |= nets & self.subject.number.keys() - {net}
         return found
 

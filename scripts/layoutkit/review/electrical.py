@@ -220,7 +220,7 @@ class Electrical:
         currents, ports = self.subject.currents, {*self.subject.circuit.ports}
         if any(currents.devices[n].how.startswith("switching") for n in placed.names if n in currents.devices):
             return sum(currents.strength.get(name, 0.0) for name in placed.names)
-        outside = placed.ends & ports - {*self.subject.supplies.power, *self.subject.supplies.ground}
+        outside = placed.ends & ports - self.subject.supplies.nets
         return self.subject.current(placed) or 0.0 if outside and self._mirrored.isdisjoint(placed.names) else 0.0
 
     def thin_feed(self, net: str, network: NetNetwork) -> list[Remark]:

@@ -111,7 +111,7 @@ def rail_side(subject: Subject) -> Iterator[Remark]:
     for placed in subject.placed:
         if subject.is_full(placed):
             ends = {placed.device.terminals["s"], placed.device.terminals["d"]}
-            if not ends & {*supplies.power, *supplies.ground}:
+            if not ends & supplies.nets:
                 continue
             own = up if ends & set(supplies.power) else -up
             yield from subject.finding(

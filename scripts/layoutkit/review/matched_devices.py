@@ -83,7 +83,7 @@ class Matching:
         subject, part = self.subject, {net: frozenset({net}) for net in self.subject.circuit.nets}
         for name in sorted(subject.both_ways):
             net = subject.circuit.device(name).terminals
-            if not {net["d"], net["s"]} & {*subject.supplies.power, *subject.supplies.ground}:
+            if not {net["d"], net["s"]} & subject.supplies.nets:
                 joined = part[net["d"]] | part[net["s"]]
                 part |= dict.fromkeys(joined, joined)
         alike: dict[tuple[object, ...], list[PlacedDevice]] = defaultdict(list)
@@ -377,7 +377,7 @@ class Matching:
     def covered(self, group: MatchedDevices) -> list[Remark]:
         """Return whether foreign wires, or own ones above the straps, cover some devices more than others."""
         own = _nets_of(group)
-        supplies = {*self.subject.supplies.power, *self.subject.supplies.ground} & own
+        supplies = self.subject.supplies.nets & own
         kinds = [("foreign-over-gates", {*self.subject.nets} - own), ("foreign-over-gates.supply", supplies)]
         if group.words == _PAIR:
             kinds.append(("foreign-over-gates.supply", own - supplies))
@@ -396,7 +396,7 @@ class Matching:
 
     def covered_switches(self) -> Iterator[Remark]:
         """Yield the equal switches of signals some of which a supply covers more than others."""
-        supplies, alike = {*self.subject.supplies.power, *self.subject.supplies.ground}, defaultdict(list)
+        supplies, alike = self.subject.supplies.nets, defaultdict(list)
         for placed in self.subject.placed:
             if placed.id in self.subject.both_ways:
                 alike[placed.device.model, placed.device.w, placed.device.l].append(placed)

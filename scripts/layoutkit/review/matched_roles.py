@@ -131,7 +131,7 @@ def _raised(subject: Subject, module: RecognisedModule) -> Iterator[str]:
             ends = (circuit.device(each.device) for each in circuit.nets[net])
             near = {end for each in ends if each.type == "resistor" for end in each.terminals.values()} - met
             met |= near
-            front += near - {*subject.supplies.power, *subject.supplies.ground}
+            front += near - subject.supplies.nets
         if first.terminals["s"] in met:
             yield device.id
 
@@ -234,18 +234,9 @@ def _unrecognised(subject: Subject, known: Sequence[MatchedDevices]) -> Iterator
         device, net = placed.device, placed.device.terminals
         if device.is_mos and not subject.is_idle(placed):
             alike[device.model, device.l, net["b"]].append(placed)
-        if (
-            device.is_mos
-            and net["g"] == net["b"] in placed.ends
-            and len(placed.ends) > 1
-            and not subject.is_idle(placed)
-        ):
-            ratios["diodes in a ratio", device.model, device.l, net["g"]].append(placed)
-        elif device.type in {"npn", "pnp"} and net["b"] not in {
-            *subject.supplies.power,
-            *subject.supplies.ground,
-            net["e"],
-        }:
+            if net["g"] == net["b"] in placed.ends and len(placed.ends) > 1:
+                ratios["diodes in a ratio", device.model, device.l, net["g"]].append(placed)
+        elif device.type in {"npn", "pnp"} and net["b"] not in subject.supplies and net["b"] != net["e"]:
             ratios["bipolar transistors in a ratio", device.model, net["b"]].append(placed)
     grouped = [{each.index for each in (*group.devices, *group.relatives)} for group in known]
     for pair in chain.from_iterable(combinations(devices, 2) for devices in alike.values()):
@@ -260,14 +251,14 @@ def _unrecognised(subject: Subject, known: Sequence[MatchedDevices]) -> Iterator
         sizes = [placed.area if placed.device.is_mos else len(placed.boxes) for placed in own]
         parts = [size / min(sizes) for size in sizes]
         whole = all(abs(part - round(part)) <= NEARLY and part <= _MOST_PARTS for part in parts)
-        if whole and len(ends) == len(own) > 1 and not ends & {*subject.supplies.power, *subject.supplies.ground}:
+        if whole and len(ends) == len(own) > 1 and not ends & subject.supplies.nets:
             yield MatchedDevices(str(key[0]), True, tuple(own), tuple(own))
 
 
 def _works_as(subject: Subject, one: PlacedDevice, other: PlacedDevice) -> str:
     """Return the role in words of two transistors of one type, length and body; empty if they have none."""
     a, b, sizes = one.device.terminals, other.device.terminals, (one.device.w or 0.0, other.device.w or 0.0)
-    apart, supplies = max(sizes) - min(sizes), {*subject.supplies.power, *subject.supplies.ground}
+    apart, supplies = max(sizes) - min(sizes), subject.supplies.nets
     if apart > NEARLY * max(sizes):
         return ""
     if a["s"] == b["s"] and a["g"] != b["g"] and a["d"] != b["d"]:

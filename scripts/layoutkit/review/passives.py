@@ -176,7 +176,7 @@ class Passives:
                 held |= {net["s"], net["d"]} if net["d"] == net["g"] else {net["s"]}
             elif placed.device.type in {"npn", "pnp"}:
                 held.add(net["e"])
-        return not ends.isdisjoint(held - {*subject.supplies.power, *subject.supplies.ground})
+        return not ends.isdisjoint(held - subject.supplies.nets)
 
     def _ends(self, placed: PlacedDevice) -> list[str]:
         """Return the nets at both ends of a resistor or capacitor, of parts in series or parallel of all together."""

@@ -291,7 +291,7 @@ def _chains(cells: Sequence[Cell], subject: Subject) -> list[list[int]]:
     gates, drains = (
         [{p.device.terminals.get(end) for p in cell if p.device.is_mos} for cell in cells] for end in ("g", "d")
     )
-    own = {*subject.supplies.power, *subject.supplies.ground}
+    own = subject.supplies.nets
     after = [
         [other for other, nets in enumerate(gates) if other != number and nets & (out - gates[number] - own)]
         for number, out in enumerate(drains)

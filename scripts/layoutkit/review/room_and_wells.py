@@ -329,11 +329,7 @@ def lone_dummies(subject: Subject) -> list[Remark]:
     supplies = subject.supplies
     outside = {*subject.circuit.ports, *supplies.power, *supplies.ground}
     clamps = [p for p in subject.placed if p.device.is_mos and p.ends <= outside]
-    clamps = [
-        p
-        for p in clamps
-        if len(p.ends) > 1 or p.device.terminals["g"] not in p.ends | {*supplies.power, *supplies.ground}
-    ]
+    clamps = [p for p in clamps if len(p.ends) > 1 or p.device.terminals["g"] not in p.ends | supplies.nets]
     clamped = [box for placed in clamps for box in placed.boxes]
     used, lone = kdb.Shapes(), [box for box in subject.idle_boxes if box not in clamped]
     for placed in subject.placed:

@@ -126,7 +126,7 @@ def _listed(sizes: Iterable[float]) -> str:
 
 def _biased(subject: Subject) -> Iterator[PlacedDevice]:
     """Yield the working transistors that are no switches or logic: nothing drives their gates from rail to rail."""
-    supplies = {*subject.supplies.power, *subject.supplies.ground}
+    supplies = subject.supplies.nets
     working = [p for p in subject.placed if p.device.is_mos and not subject.is_idle(p)]
     on: dict[str, list[PlacedDevice]] = defaultdict(list)
     swings = {*subject.roles.clocks, *supplies}
@@ -209,7 +209,7 @@ def dummies_between(subject: Subject) -> list[Remark]:
 
 def dummies_away(subject: Subject) -> Iterator[Remark]:
     """Yield the dummies of the user that lie away from the transistors whose nets, type and length they have."""
-    supplies = {*subject.supplies.power, *subject.supplies.ground}
+    supplies = subject.supplies.nets
     for placed in subject.placed:
         if not placed.device.is_mos or len(placed.ends) > 1 or placed.ends & supplies:
             continue

@@ -114,7 +114,7 @@ def _pairs(subject: Subject) -> Iterator[list[PlacedDevice]]:
 
 def _loads_of(subject: Subject, pair: Sequence[PlacedDevice]) -> list[PlacedDevice]:
     """Return the transistors of the other type and the resistors between the outputs of a pair and the supplies."""
-    own = {*subject.supplies.power, *subject.supplies.ground}
+    own = subject.supplies.nets
     outputs = {placed.device.terminals[_WAY[placed.device.type][0]] for placed in pair}
     loads = [p for p in subject.placed if p.device.type not in {"capacitor", *(q.device.type for q in pair)}]
     return [p for p in loads if len(p.ends & outputs) == 1 and p.ends - outputs <= own and not subject.is_idle(p)]
@@ -152,7 +152,7 @@ def loads_behind(subject: Subject) -> Iterator[Remark]:
 
     Loads are resistors, and transistors of modules that must match.
     """
-    own = {*subject.supplies.power, *subject.supplies.ground}
+    own = subject.supplies.nets
     matched = {name for each in subject.roles.groups if MODULE_TYPES[each.type].matched for name in each.devices}
     paired = {name for each in subject.roles.groups if each.type == "differential_pair" for name in each.devices}
     below: dict[tuple[str, str], list[PlacedDevice]] = defaultdict(list)
@@ -277,7 +277,7 @@ def bipolar_pairs(subject: Subject) -> Iterator[Remark]:
 def parts_apart(subject: Subject) -> list[Remark]:
     """Return the two transistors of an inverter, of a gate's input or between the same two nets that lie apart."""
     alike: dict[tuple[str, ...], list[PlacedDevice]] = defaultdict(list)
-    own = {*subject.supplies.power, *subject.supplies.ground}
+    own = subject.supplies.nets
     for placed in subject.placed:
         net = placed.device.terminals
         if placed.device.is_mos and not subject.is_idle(placed):
@@ -325,7 +325,7 @@ def _gap_inside(subject: Subject, placed: PlacedDevice) -> float:
 
 def power_beside_input(subject: Subject) -> Iterator[Remark]:
     """Yield the pairs and bipolar transistors beside which an output or pass device of much larger current lies."""
-    outside = {*subject.circuit.ports} - {*subject.supplies.power, *subject.supplies.ground}
+    outside = {*subject.circuit.ports} - subject.supplies.nets
     currents = {placed: subject.current(placed) or 0.0 for placed in subject.placed}
     pairs = [subject.devices(each.devices) for each in subject.roles.groups if each.type == "differential_pair"]
     bipolar = [placed for placed in subject.placed if placed.device.type in {"npn", "pnp"}]
@@ -349,7 +349,7 @@ def far_capacitors(subject: Subject) -> Iterator[Remark]:
 
     Of the latter, those on ports do not count. A transistor with one net at both ends is a capacitor as well.
     """
-    supplies, mos = {*subject.supplies.power, *subject.supplies.ground}, [p for p in subject.placed if p.device.is_mos]
+    supplies, mos = subject.supplies.nets, [p for p in subject.placed if p.device.is_mos]
     for placed in subject.placed:
         gate = {placed.device.terminals["g"]} if placed.device.is_mos and len(placed.ends) == 1 else set[str]()
         ends = (placed.ends | gate) - supplies

@@ -280,7 +280,7 @@ class SymmetryReview:
             }
         known = (pair for pair in pairs if len(pair) == 2 and pair <= subject.number.keys() and pair not in told)
         for one, other in sorted(sorted(pair, key=subject.number.__getitem__) for pair in known):
-            if {one, other} & {*subject.supplies.power, *subject.supplies.ground} or not self._carry_alike(one, other):
+            if {one, other} & subject.supplies.nets or not self._carry_alike(one, other):
                 continue
             here, there = self._lengths(one), self._lengths(other)
             differ = {name: here.get(name, 0.0) - there.get(name, 0.0) for name in {**here, **there}}

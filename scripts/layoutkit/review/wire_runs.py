@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import klayout.db as kdb
 
+from layoutkit.review.coupling import ALONG, BESIDE, LEVELS
 from layoutkit.review.finding import Spot
 from layoutkit.review.passives import joined_by_capacitors
 from layoutkit.review.subject import HEADS_UM, box_around, longer_side, names_of, region_of
@@ -25,9 +26,6 @@ if TYPE_CHECKING:
     from layoutkit.review.matched_roles import MatchedDevices
     from layoutkit.review.subject import PlacedDevice, Subject
 
-_BESIDE = 2  # wires nearer than this many minimum spaces run side by side
-_LEVELS = 2  # wires so many levels above each other, with no metal between, run over each other
-_ALONG = 3  # times the width of what is covered from which on wires over each other do not just cross
 _OWN_UM = (0.3, 1.5)  # so near to transistors on both nets, their terminals lie over each other and side by side [um]
 _WORTH = 0.06  # share of the layout's longer side that a way must have, too [1]
 _BETWEEN = ("between",)  # in place of layers
@@ -151,7 +149,7 @@ class WireRuns:
         along = f"{self.subject.um(length):.3g} um"
         if len(nets) > 1:
             why = f"{nets[0]} and {nets[1]} run along each other for {along}, one above the other or less than "
-            why += f"{_BESIDE} minimum spaces apart" + f", mostly at the plates of {names}" * bool(names)
+            why += f"{BESIDE} minimum spaces apart" + f", mostly at the plates of {names}" * bool(names)
         else:
             why = f"{nets[0]} runs {along} over transistors that it does not connect to: {names}"
         return Run(length, box_around(boxes), nets, devices, why)
@@ -221,15 +219,15 @@ class WireRuns:
                 levels[level].insert(kdb.BoxWithProperties(box, number))
         for number, net in enumerate(self.nets):
             for level, box in self._rectangles[net]:
-                reach = _BESIDE * conductors[level].space
+                reach = BESIDE * conductors[level].space
                 for shape in levels[level].each_touching(box.enlarged(reach)):
                     if shape.prop_id > number and not (between := _between(box, shape.box, reach)).empty():
                         found[number, shape.prop_id][_BETWEEN].append(between)
-                for above in range(level + 1, min(level + 1 + _LEVELS, len(levels))):
+                for above in range(level + 1, min(level + 1 + LEVELS, len(levels))):
                     hidden = tuple(conductor.layer for conductor in conductors[level + 1 : above])
                     for shape in levels[above].each_overlapping(box):
                         both = box & shape.box
-                        along = longer_side(both) >= _ALONG * min(both.width(), both.height())  # else they cross
+                        along = longer_side(both) >= ALONG * min(both.width(), both.height())  # else they cross
                         if along and shape.prop_id != number:
                             found[min(number, shape.prop_id), max(number, shape.prop_id)][hidden].append(both)
         return {(self.nets[one], self.nets[other]): dict(ways) for (one, other), ways in sorted(found.items())}
@@ -262,7 +260,7 @@ class WireRuns:
     def _moving(self) -> set[str]:
         """The nets whose voltage follows an input or a loud net; a bias stands still."""
         subject = self.subject
-        own = {*subject.supplies.power, *subject.supplies.ground}
+        own = subject.supplies.nets
         found = self.coupling.moved - own
         front = [*found]
         drives: tuple[dict[str, tuple[str, ...]], ...] = ({"b": ("c", "e")}, {"g": ("d",), "b": ()})
@@ -302,7 +300,7 @@ def _thick(boxes: Iterable[kdb.Box]) -> kdb.Region:
 
 
 def _between(one: kdb.Box, other: kdb.Box, reach: int) -> kdb.Box:
-    """Return what lies between two boxes nearer than ``reach``, if it is longer than wide; else nothing."""
+    """Return the gap between two boxes if it is narrower than ``reach`` and longer than wide, else an empty box."""
     x = (max(one.left, other.left), min(one.right, other.right))
     y = (max(one.bottom, other.bottom), min(one.top, other.top))
     for along, across in ((x, y), (y, x)):

@@ -301,7 +301,7 @@ class _Finder:
         for module in self._of(_PAIR):
             nets = [self.circuit.device(name).terminals for name in module.devices]
             gates, drains = (tuple(sorted({each[end] for each in nets})) for end in "gd")
-            if len(gates) == len(drains) == 2 and not {*gates, *drains} & {*self.supplies.power, *self.supplies.ground}:
+            if len(gates) == len(drains) == 2 and not {*gates, *drains} & self.supplies.nets:
                 drives.setdefault((gates[0], gates[1]), []).append((drains[0], drains[1]))
         rings = (_shortest_way_back(drives, start) for start in drives)
         return next((ring for ring in rings if len(ring) > 1), ())
