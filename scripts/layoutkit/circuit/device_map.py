@@ -114,6 +114,7 @@ def map_circuit(circuit: Circuit, technology: Technology, options: MapOptions | 
     """
     circuit = join_taps(circuit, technology)
     options_needed = notes_on_options(technology, circuit.devices)
+    technology = technology.made_for(device.model for device in circuit.devices)
     mapping = _Mapping(technology, options or MapOptions(), circuit)
     mapping.check(circuit.devices)
     refuse_widths(technology, circuit)

@@ -1,7 +1,8 @@
 """Map resistors, capacitors and other devices that are not transistors to a technology: device and legal size.
 
-- **Device**: the technology's device of the same model (a model of fixed width states its width); else its default. A
-  junction of another process is drawn in the substrate only where one end is the net of the substrate, else in a well.
+- **Device**: the technology's device of the same model (a model of fixed width states its width); else its default, or
+  the one that the masks of the other devices make. A junction of another process is drawn in the substrate only where
+  one end is the net of the substrate, else in a well.
 - **Size**: width and length as the netlist states them; ``series`` bars become one length. Where the model is another
   process's, or no size is stated, the value decides: the size that has this resistance or capacitance. A foreign
   resistor without a value keeps its number of squares, a foreign capacitor or diode its size, with a warning. The name
@@ -356,7 +357,7 @@ def _chosen(technology: Any, device: Device, substrate: str) -> _Choice:
         width = technology.device_names.fixed_width(device.model)
         return _Choice(exact, True, None if width is None else width * unit)
     fitting = [spec for spec in alike if not spec.in_substrate or device.terminals.get(spec.body_terminal) == substrate]
-    return _Choice(max(fitting or alike, key=lambda spec: bool(spec.default)), False, None)
+    return _Choice(max(fitting or alike, key=lambda spec: (technology.makes(spec), bool(spec.default))), False, None)
 
 
 def _size(

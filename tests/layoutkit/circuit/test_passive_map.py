@@ -38,6 +38,21 @@ def test_a_capacitance_becomes_a_square_plate():
     assert device.params == {"w": 10e-6, "l": 10e-6, "m": 1}  # 1.5 fF/um2
 
 
+@pytest.mark.parametrize(
+    ("model", "expected"),
+    [("cap_mim_2f0_m3m4_noshield", "cap_mim_2f0_m3m4"), ("cap_mim_1f5_m4m5_noshield", "cap_mim_1f5fF")],
+)
+def test_a_capacitor_without_a_model_is_what_the_masks_of_the_others_make(model, expected):
+    """A default plate beside one of other masks was joined to metal that the masks of both do not part."""
+    own = Device("C1", "capacitor", model, {"w": 8e-6, "l": 8e-6}, {"p": "a", "n": "b"})
+    plain = Device("C2", "capacitor", "capacitor", {"c": 1e-13}, {"p": "a", "n": "c"})
+    for devices in ((own, plain), (plain, own)):
+        found = map_circuit(Circuit("x", devices), load("gf180mcuD")).circuit
+        assert [found.device(name).model for name in ("C1", "C2")] == [expected, expected]
+    alone = map_circuit(Circuit("x", (plain,)), load("gf180mcuD")).circuit
+    assert alone.devices[0].model == "cap_mim_2f0fF"
+
+
 def test_a_foreign_resistor_keeps_its_squares():
     device, warnings = mapped("sky130A", "resistor", "rppolywo", {"w": 0.4e-6, "l": 3.6e-6, "series": 6.0})
     assert device.params["l"] / device.params["w"] == pytest.approx(6 * 3.6 / 0.4, rel=1e-3)
