@@ -167,10 +167,13 @@ class _Estimate:
         )  # fmt: skip
         for seeds in order:
             self.assumed = seeds in (self._sources, self._emitters, self._rest)
-            proposed = [each for each in seeds() if each[0] not in self.found]
-            for name, ampere, how in proposed:  # all of one kind at once: the order of devices decides nothing
-                self._set(name, ampere, how)
-            self._follow()
+            proposed = defaultdict[float, list[tuple[str, float, str]]](list)
+            for each in seeds():  # all of one kind at once: the order of devices decides nothing
+                proposed[each[1] if seeds == self._references else 0.0].append(each)
+            for _, equal in sorted(proposed.items()):  # of those in series, the least current flows in all
+                for name, ampere, how in [each for each in equal if each[0] not in self.found]:
+                    self._set(name, ampere, how)
+                self._follow()
 
     def _set(self, name: str, ampere: float, how: str, *, full: bool = False) -> None:
         self.found[name] = Current(ampere, how, full=full, assumed=self.assumed)

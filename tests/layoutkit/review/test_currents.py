@@ -278,6 +278,26 @@ def test_devices_that_are_off_carry_nothing():
     assert "MD" not in currents(text)
 
 
+def test_of_references_in_series_the_one_of_the_least_current_decides():
+    """Both loads are wide diodes, and so is the tail, whose current is less; half of it flows in each."""
+    text = """* symmetrical amplifier
+.subckt amp inp inn outp outn copy vdd vss
+MT tail tail vdd vdd pfet_01v8 W=4u L=1u
+MC copy tail vdd vdd pfet_01v8 W=4u L=1u
+M1 n1 inp tail vdd pfet_01v8 W=8u L=0.5u
+M2 n2 inn tail vdd pfet_01v8 W=8u L=0.5u
+M3 n1 n1 vss vss nfet_01v8 W=20u L=1u
+M4 n2 n2 vss vss nfet_01v8 W=20u L=1u
+M5 outp n1 vss vss nfet_01v8 W=20u L=1u
+M6 outn n2 vss vss nfet_01v8 W=20u L=1u
+.ends
+"""
+    found = currents(text)
+    assert [found["MT"].ampere / found[name].ampere for name in ("MC", "M1", "M3", "M4", "M6")] == pytest.approx(
+        [1, 2, 2, 2, 2]
+    )
+
+
 def test_a_folding_net_divides_its_current_between_tail_and_cascode():
     """Each source above gives 3 units, the tail takes 1 of each side, so that each cascode carries 2."""
     text = """* folded cascode
