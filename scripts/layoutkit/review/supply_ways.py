@@ -18,7 +18,6 @@ from layoutkit.review.subject import PlacedDevice, box_around, gap_between, long
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from collections.abc import Set as AbstractSet
 
     from layoutkit.review.finding import Remark
     from layoutkit.review.subject import Subject
@@ -187,41 +186,73 @@ class _Ways:
     """What is left of the ways from the ports of a supply to its devices without the metal of a place."""
 
     def __init__(self, subject: Subject, net: str, ends: Mapping[PlacedDevice, Sequence[kdb.Box]]) -> None:
-        self.pieces = Pieces(subject, net, whole=False)
+        self.subject, self.net, self.pieces = subject, net, Pieces(subject, net, whole=False)
         first, *others = (each.name for each in subject.technology.conductors)
         self.low = (first, *others[:1])
         labels = [(name, kdb.Box(point, point)) for name, point, _ in subject.labels.get(net, ())]
         self.roots = {piece for name, place in labels for piece in self.pieces.at(name, place)}
-        on = {placed: [self.pieces.at(first, point)[:1] for point in points] for placed, points in ends.items()}
-        self.fed = {placed: {piece for found in each for piece in found} for placed, each in on.items()}
         self.rails = _port_rails(subject, net, labels)
-        whole = self._reached(set())
-        self.fed = {placed: pieces for placed, pieces in self.fed.items() if pieces & whole}
+        whole = {piece for piece, _ in self._reached({})}
+        self.fed = {
+            placed: [(piece, point) for point in points for piece in self.pieces.at(first, point)[:1]]
+            for placed, points in ends.items()
+        }
+        self.fed = {placed: each for placed, each in self.fed.items() if not whole.isdisjoint(p for p, _ in each)}
 
     def lost(self, region: kdb.Region) -> list[PlacedDevice]:
-        """Return the devices that no way leads to without the metal over a region, which their own is beside."""
-        gone = set()
+        """Return the devices that no way leads to without the metal over a region, which their own is beside.
+
+        What of a wide piece is not over the region stays a way if it is a wire of its own.
+        """
+        left: dict[int, kdb.Region] = {}
         for name in self.low:
+            least = self.subject.technology.conductor(name).width
             found = self.pieces.shapes.get(name, kdb.Shapes()).each_touching(region.bbox())
-            gone |= {shape.prop_id for shape in found if self._is_over(shape.prop_id, region)} - self.roots
-        if not gone:
+            over = [
+                number for number in sorted({shape.prop_id for shape in found} - self.roots) if self._is_free(number)
+            ]
+            near = box_around(self.pieces.pieces[number][1].bbox() for number in over).enlarged(least)
+            metal = self.subject.shapes(self.net, name) & kdb.Region(near)
+            beside = (metal - region).sized(1 - least // 2).sized(least // 2 - 1)
+            outlines = {number: kdb.Region(self.pieces.pieces[number][1]) for number in over}
+            left |= {number: each & beside for number, each in outlines.items() if not (each & region).is_empty()}
+        if not left:
             return []
-        left = self._reached(gone)
-        return [placed for placed, pieces in self.fed.items() if not pieces <= gone and not pieces & left]
+        reached = self._reached(left)
 
-    def _is_over(self, piece: int, region: kdb.Region) -> bool:
-        outline = self.pieces.pieces[piece][1]
-        on_rail = any(outline.bbox().inside(rail) for rail in self.rails)
-        return not on_rail and not (region & kdb.Region(outline)).is_empty()
+        def parts(fed: Iterable[tuple[int, kdb.Box]]) -> list[tuple[int, str]]:
+            known = [(piece, part) for piece, at in fed for part in self._parts(piece, left) if _touch(part, at)]
+            return [(piece, str(part)) for piece, part in known]
 
-    def _reached(self, gone: AbstractSet[int]) -> set[int]:
-        found = {*self.roots} - gone
-        front = list(found)
+        own = {placed: parts(fed) for placed, fed in self.fed.items()}
+        return [placed for placed, each in own.items() if each and reached.isdisjoint(each)]
+
+    def _is_free(self, piece: int) -> bool:
+        return not any(self.pieces.pieces[piece][1].bbox().inside(rail) for rail in self.rails)
+
+    def _reached(self, left: Mapping[int, kdb.Region]) -> set[tuple[int, str]]:
+        """Return the pieces that the ports are joined with, or what is left of them."""
+        front = [(root, part) for root in self.roots for part in self._parts(root, left)]
+        found = {(piece, str(part)) for piece, part in front}
         while front:
-            new = {link.other for link in self.pieces.links[front.pop()]} - found - gone
-            found |= new
-            front += new
+            piece, own = front.pop()
+            for link in self.pieces.links[piece]:
+                if not _touch(own, link.where):
+                    continue
+                for part in self._parts(link.other, left):
+                    if (link.other, str(part)) not in found and _touch(part, link.where):
+                        found.add((link.other, str(part)))
+                        front.append((link.other, part))
         return found
+
+    @staticmethod
+    def _parts(piece: int, left: Mapping[int, kdb.Region]) -> list[kdb.Polygon | None]:
+        return [*left[piece].each()] if piece in left else [None]
+
+
+def _touch(part: kdb.Polygon | None, place: kdb.Box) -> bool:
+    """Return whether a part of a piece, None for all of it, is at a place."""
+    return part is None or part.touches(place)
 
 
 def gate_necks(subject: Subject) -> Iterator[Remark]:

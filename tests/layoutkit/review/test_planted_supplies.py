@@ -199,6 +199,16 @@ def test_a_strong_transistor_with_straps_of_its_own_is_behind_nobody():
     assert not through(chained(1.1 * limit("supply-drop.through", "must"), on_rail=True))
 
 
+@pytest.mark.parametrize(("reach", "expected"), [(0.1, {"must"}), (2.0, set())])
+def test_a_plate_that_only_touches_the_straps_of_a_weak_transistor(reach, expected):
+    """The metal on the source of M1 reaches so far beyond its diffusion: less than a wire, or a way of its own."""
+    planted = chained(1.1 * limit("supply-drop.through", "must"))
+    top = 1 / GF.device("nmos").saturation_ma_um
+    planted.box("Metal1", -reach, -6, 0.45, top + 2.2, "vss")
+    planted.column("vss", -reach + 0.2, -6, -6)
+    assert {each.severity for each in through(planted)} == expected
+
+
 def unfed(nets="ref ref vss vss"):
     """Return a mirror whose reference is a diode on an inner net, and its output; ``nets`` are those of the diode."""
     planted = Planted()
