@@ -84,6 +84,13 @@ def _are_few(subject: Subject) -> bool:
     return sum(min(2, len(placed.boxes)) for placed in subject.placed) < _LEAST_DEVICES
 
 
+def _is_logic(subject: Subject) -> bool:
+    """Return whether a layout holds nothing but logic gates: cells of a library, whose height is given."""
+    gates = [[{p.device.terminals["g"] for p in stage if p.device.type == kind} for kind in ("nmos", "pmos")]
+             for stage in subject.stages]  # fmt: skip
+    return all(p.device.is_mos for p in subject.placed) and all(one == other for one, other in gates)
+
+
 def _fullness(subject: Subject, used: kdb.Region, core: kdb.Box) -> list[Remark]:
     """Return whether devices and wells use too little of the core or, if not, of the layout."""
     share, mos = (used & kdb.Region(core)).area() / core.area(), any(p.device.is_mos for p in subject.placed)
@@ -113,7 +120,7 @@ def shape(subject: Subject) -> list[Remark]:
         name = max(asked, key=lambda each: sizes[each] / asked[each])
         why = f"the layout has {name} {sizes[name]:.3g}, at most {asked[name]:.3g} was requested"
         return subject.finding("room.asked", sizes[name] / asked[name], why, where=box)
-    if _are_few(subject):
+    if _are_few(subject) or _is_logic(subject):
         return []
     return subject.finding(
         "room.aspect", sizes["aspect"], f"the layout is {sizes['aspect']:.3g} times as long as it is wide", where=box

@@ -1135,6 +1135,22 @@ def test_aspect(figure, expected):
     assert severities(planted.review(), "room", "as long as") == expected
 
 
+@pytest.mark.parametrize(("gate", "expected"), [("b", {"must"}), ("a0", set())])
+def test_the_height_of_logic_is_that_of_its_library(gate, expected):
+    """Four inverters in a row; the gate of one transistor is on another input than that of its complement."""
+    planted = Planted()
+    for number in range(4):
+        nets = f"y{number} a{number}"
+        planted.mos(f"MN{number}", "nmos", 8 * number, 0, 2, 0.5, f"{nets} vss vss")
+        pull = nets if number else f"y0 {gate}"
+        planted.mos(f"MP{number}", "pmos", 8 * number, 12, 2, 0.5, f"{pull} vdd vdd")
+    for number, net in enumerate(planted.ends):
+        planted.comb(net, {"vss": -4.0, "vdd": 18.0}.get(net, 4.0 + 0.6 * number))
+    box = planted.cell.dbbox()
+    planted.box("PR_bndry", box.left, box.bottom, box.left + 3.3 * box.height(), box.top)
+    assert severities(planted.review(), "room", "as long as") == expected
+
+
 @both("room.asked", "must", "should")
 @pytest.mark.parametrize("asked", [{"aspect": 4.0}, {"width": 160.0}, {"height": 41.0, "width": 160.0}])
 def test_an_outline_that_was_asked_for(figure, expected, asked):
