@@ -54,7 +54,7 @@ class Remark:
         unit: Unit of both.
         why: What is wrong, with the figures.
         what_to_do: How it is mended.
-        cause: What findings worth mending have in common that are one finding; empty for one of its own.
+        cause: What findings have in common that are one finding, as ``by_cause`` says; empty for one of its own.
         places: Where else it is so, the worst first.
     """
 
@@ -91,11 +91,14 @@ def _sides(box: kdb.Box, dbu_um: float) -> list[float]:
 
 
 def by_cause(findings: Iterable[Remark], dbu_um: float) -> list[Remark]:
-    """Return the findings, of those worth mending of one kind and cause the worst with the places of all others."""
+    """Return the findings, of those worth mending of one kind and cause the worst with the places of all others.
+
+    Severe ones are one finding where their figures are equal, too, as those of equal cells are.
+    """
     found: dict[tuple[object, ...], list[Remark]] = {}
     for number, each in enumerate(findings):
-        alone = each.severity == "must" or not each.cause
-        found.setdefault((number,) if alone else (each.id, each.cause), []).append(each)
+        figure = f"{each.measured:.4g}" if each.severity == "must" else ""
+        found.setdefault((each.id, each.cause, figure) if each.cause else (number,), []).append(each)
     return [_merged(group, dbu_um) for group in found.values()]
 
 

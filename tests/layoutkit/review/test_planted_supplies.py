@@ -4,6 +4,8 @@ import klayout.db as kdb
 import pytest
 from planted_layout import GF, WIRE, Planted, both, limit, severities
 
+from layoutkit.review.finding import Remark, by_cause
+
 NECK = "connects to"
 
 
@@ -315,3 +317,15 @@ def test_a_mirror_drives_no_more_than_its_reference_tells(source, expected):
     planted.label("out", "Metal4", -20, tracks["out"])
     found = planted.review(limits={"electromigration.mean": {"should": 0.0, "must": None}}).findings
     assert {e.severity for e in found if "can flow" in e.why and "out" in e.nets} == expected
+
+
+@pytest.mark.parametrize(("second", "kept"), [(46.1004, 1), (39.3, 2)])
+def test_severe_findings_with_equal_figures_are_one_as_those_of_equal_cells_are(second, kept):
+    def remark(net, measured, left):
+        box = kdb.Box(left, 0, left + 100, 100)
+        words = f"{net} is thin"
+        return Remark("electromigration", "must", box, (), (net,), measured, 30.0, "times", words, "wider", "thin ways")
+
+    found = by_cause([remark("a", 46.1005, 0), remark("b", second, 500)], 0.001)
+    assert len(found) == kept
+    assert all({"a", "b"} == set(each.nets) and "likewise b at (" in each.why for each in found if kept == 1)
