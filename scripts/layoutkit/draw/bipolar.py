@@ -43,7 +43,7 @@ No exact arrangement exists where two transistors have one unit each: only one c
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import TYPE_CHECKING
 
@@ -427,8 +427,6 @@ def draw_bipolars(layout: kdb.Layout, tech: Technology, spec: BipolarSpec) -> Mo
 
 def _upright(spec: PassiveSpec, size: PassiveSize, dbu_um: float) -> PassiveSize:
     """Return the size with its sides in the order in which the process has them."""
-    from dataclasses import replace
-
     metre = dbu_um * 1e-6
     tall = spec.max_w is not None and max(size.w_m, size.l_m) > (spec.max_w + 0.5) * metre
     return replace(size, w_m=min(size.w_m, size.l_m), l_m=max(size.w_m, size.l_m)) if tall else size

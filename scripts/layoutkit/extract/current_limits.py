@@ -408,8 +408,6 @@ def roles_of(kind: str, terminals: Mapping[str, str]) -> dict[str, str]:
 
 def label_places(cell: kdb.Cell, technology: Technology) -> dict[str, list[tuple[str, int, int]]]:
     """Return the conductors and places at which a cell's own labels name a net. [dbu]"""
-    import klayout.db as kdb
-
     found: dict[str, list[tuple[str, int, int]]] = {}
     for conductor in technology.conductors:
         index = cell.layout().find_layer(*technology.spec(conductor.label_layer).gds)

@@ -18,6 +18,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import klayout.db as kdb
+
 from layoutkit.errors import FileError, LayoutkitError, TechnologyError, TimeLimitError
 from layoutkit.layout import files
 from layoutkit.layout.history import History
@@ -44,8 +46,6 @@ from sturdy.atomic_files import lock, remove_leftovers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-
-    import klayout.db as kdb
 
 
 ENVIRONMENT_VARIABLE = "ANALOG_LAYOUT_WORKSPACE"
@@ -147,8 +147,6 @@ class Workspace:
             FileError: If the saved layout cannot be read or has another database unit.
         """
         if not self.layout_path.exists():
-            import klayout.db as kdb
-
             layout = kdb.Layout()
             layout.dbu = dbu_um
             return layout

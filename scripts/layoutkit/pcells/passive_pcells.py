@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import klayout.db as kdb
+
 from layoutkit.draw.bipolar import KIND, NPN, BipolarSpec, bipolar, draw_bipolars
 from layoutkit.draw.capacitor import CapacitorSpec
 from layoutkit.draw.diode import diode, draw_diode, draw_tap, tap
@@ -19,8 +21,6 @@ from layoutkit.technology.passive_sizes import PassiveSize
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-
-    import klayout.db as kdb
 
     from layoutkit.draw.bipolar import Bipolar
     from layoutkit.draw.module import Module
@@ -222,8 +222,6 @@ _TAP = _Passive(
 
 def _of_block(technology: Technology, device_id: str, flavour: str, size: PassiveSize, nets: Mapping[str, str]) -> Any:
     """Return a device as the flow has it drawn, for a kind without an entry of its own here."""
-    import klayout.db as kdb
-
     block = BlockSpec(CELL, technology.passive(flavour), ((device_id, size, nets),))
     scratch = kdb.Layout()
     scratch.dbu = technology.dbu_um
@@ -236,8 +234,6 @@ class _Block(NamedTuple):
 
 
 def _draw_block(layout: kdb.Layout, technology: Technology, device: _Block, values: Mapping[str, Value]) -> Module:
-    import klayout.db as kdb
-
     module = draw_block(layout, technology, device.spec)
     for pin in module.pins if values["labels"] else ():
         layer = technology.layer(layout, technology.conductor(pin.layer).label_layer)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import klayout.db as kdb
 
 from layoutkit.drc.kind_register import Case, rule_kind
+from layoutkit.drc.regions import polygons_as_nets
 from layoutkit.errors import TechnologyError
 
 if TYPE_CHECKING:
@@ -65,8 +66,6 @@ def space(case: Case) -> Found:
     check = region.space_check if case.choice("notches") == "included" else region.isolated_check
     near = check(case.value, **measure_options(case), **_net_constraint(case))
     if case.has("one_net") and not near.is_empty():
-        from layoutkit.drc.regions import polygons_as_nets
-
         apart = polygons_as_nets(region, (case.region("one_net") + region).merged())
         options: dict[str, Any] = {"property_constraint": _NET_CONSTRAINTS["different"]}
         near = apart.isolated_check(case.value, **measure_options(case), **options)
