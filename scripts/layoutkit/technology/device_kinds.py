@@ -1,4 +1,4 @@
-"""The kinds of devices: each is declared here once, and every other module reads its declaration.
+"""The kinds of devices: ``device_kinds.json`` declares each once, and every other module reads its declaration.
 
 A declaration states the terminals and what they are for, the parameters and how closely LVS compares them, how netlists
 name the device, how several devices fold into one, and what a technology file states about it. Three tables refer to
@@ -9,8 +9,12 @@ their value. A kind that the first two lack can be read from netlists, but is ne
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from layoutkit.file_schema import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -178,303 +182,33 @@ class DeviceKind:
         return next((each for each in self.parameters if name in (each.name, *each.spellings)), None)
 
 
-_SIZES = (Parameter("w", "m", SIZE_TOLERANCE), Parameter("l", "m", SIZE_TOLERANCE))
-_RECTANGLE = (
-    Parameter("w", "m"),
-    Parameter("l", "m"),
-    Parameter("area", "m2", SIZE_TOLERANCE, ("a",)),
-    Parameter("perimeter", "m", SIZE_TOLERANCE, ("p", "pj", "perim")),
-    Parameter("m"),
-)
 DEEP_WELL = "deep_well"
 """Parameter of a device that lies in a deep well, whatever the net of its body; 1 where it is stated."""
-_IN_DEEP_WELL = Parameter(DEEP_WELL)
 BLOCKS = ("drain_block", "source_block")
 """Parameters of a transistor whose silicide is blocked: how far beside the gate at drain and source."""
 OTHER_LENGTHS = ("wfeed", *BLOCKS)
 """Parameters that are lengths, besides w and l."""
-_TWO_TERMINALS = {"plus": "p", "minus": "n", "pos": "p", "neg": "n", "bulk": "b"}
-_PLATES_LOST = "it was not drawn, it lost its core, plate or marker layer, or it is shorted"
-_PLATES_STRAY = "a dummy is tied to two nets or floats, or the netlist lacks it"
 
-_NMOS = DeviceKind(
-    name="nmos",
-    noun="transistor",
-    terminals=("d", "g", "s", "b"),
-    ends=("s", "d"),
-    exchangeable=True,
-    gate="g",
-    bulk="b",
-    letter="M",
-    terminal_names={"drain": "d", "gate": "g", "source": "s", "bulk": "b", "body": "b"},
-    other_names=("nfet",),
-    model_cards=("nmos",),
-    parameters=(
-        *_SIZES,
-        Parameter("nf"),
-        Parameter("m"),
-        Parameter("drain_block", "m", spellings=("d_sab",)),
-        Parameter("source_block", "m", spellings=("s_sab",)),
-        _IN_DEEP_WELL,
-    ),
-    in_series="stacks",
-    fingers=True,
-    file=FileFields(),
-    lost="the transistor was not drawn, or it lost its implant, gate or connections",
-    stray="poly crosses diffusion by accident, a dummy is not tied off, or the netlist lacks the transistor",
-)
-_NPN = DeviceKind(
-    name="npn",
-    noun="bipolar transistor",
-    terminals=("c", "b", "e"),
-    optional=("s", "t"),
-    ends=("c", "e"),
-    bulk="s",
-    letter="Q",
-    terminal_names={"collector": "c", "base": "b", "emitter": "e", "substrate": "s", "thermal": "t"},
-    model_cards=("npn",),
-    model_names=r"v?npn\w*",
-    parameters=(
-        Parameter("w", "m"),
-        Parameter("l", "m", spellings=("le",)),
-        Parameter("nf", spellings=("nx",)),
-        Parameter("el"),
-        Parameter("area", "m2", SIZE_TOLERANCE, ("ae",)),
-        Parameter("perimeter", "m", SIZE_TOLERANCE, ("pe",)),
-        Parameter("m"),
-    ),
-    rectangle=True,
-    area_counts=True,
-    file=FileFields(layer_lists=("excludes",), cell=True),
-    lost="it was not drawn, its number of emitters or their length differ, or a layer of its cell is missing",
-    stray="the netlist lacks it",
-)
-_CELL = DeviceKind(
-    name="",
-    noun="",
-    terminals=(),
-    ends=("", ""),
-    letter="D",
-    parameters=(Parameter("w", "m"), Parameter("l", "m"), Parameter("nx"), Parameter("ny"), Parameter("m")),
-    rectangle=True,
-    file=FileFields(layer_lists=("excludes",), cell=True),
-    lost="it was not drawn, or a layer of it differs from the foundry's cell",
-    stray="the netlist lacks it",
-)
-"""A device that is drawn as the foundry's cell of one size."""
-_DECLARED = (
-    _NMOS,
-    replace(_NMOS, name="pmos", other_names=("pfet",), model_cards=("pmos",)),
-    replace(
-        _NPN,
-        name="varactor",
-        noun="varactor",
-        terminals=("g1", "w", "g2"),
-        optional=("bn",),
-        ends=("g1", "g2"),
-        bulk="bn",
-        letter="C",
-        terminal_names={"gate1": "g1", "gate2": "g2", "well": "w", "substrate": "bn"},
-        model_cards=(),
-        model_names=r"\w*svaricap",
-        parameters=(
-            Parameter("w", "m"),
-            Parameter("l", "m"),
-            Parameter("nf", spellings=("nx",)),
-            Parameter("area", "m2", SIZE_TOLERANCE),
-            Parameter("perimeter", "m", SIZE_TOLERANCE),
-            Parameter("m", spellings=("ny",)),
-        ),
-        area_counts=False,
-        lost="it was not drawn, its columns or their size differ, or a layer of its cell is missing",
-    ),
-    DeviceKind(
-        name="mos_capacitor",
-        noun="MOS capacitor",
-        terminals=("p", "n"),
-        optional=("b",),
-        ends=("p", "n"),
-        bulk="b",
-        letter="C",
-        terminal_names={**_TWO_TERMINALS, "gate": "p", "well": "n"},
-        model_names=r"cap_var_[lh]vt|cap_[np]mos_0\dv\d(?:_b|_dn)?",
-        parameters=(
-            *_SIZES,
-            Parameter("c", "F"),
-            Parameter("m", spellings=("vm",)),
-            Parameter("area", "m2"),
-            _IN_DEEP_WELL,
-        ),
-        value="c",
-        tied_dummies=True,
-        file=FileFields(("implant",), layer_lists=("excludes", "covers"), value="farad_per_um2", diffusion=True),
-        instead="a transistor with source, drain and body on one net, or a plate capacitor (C1 a b 1p)",
-        lost="it was not drawn, its marker, implant or well does not cover its gate, or it is shorted",
-        stray="a marker of MOS capacitors lies on a transistor, or the netlist lacks it",
-    ),
-    DeviceKind(
-        name="capacitor",
-        noun="capacitor",
-        terminals=("p", "n"),
-        optional=("b",),
-        ends=("p", "n"),
-        exchangeable=True,
-        bulk="b",
-        letter="C",
-        terminal_names=_TWO_TERMINALS,
-        other_names=("cap",),
-        model_cards=("c", "cap", "capacitor"),
-        model_names=(
-            r"[a-z]?cap\d*|capacitor\d*|\w*mim(?:cap)?|cfmom\w*|crtmom\w*|\w*mom(?:cap)?|n?moscap\w*|\w*varicap"
-            r"|varactor\w*|[np]cap\w*"
-        ),
-        parameters=(
-            *_SIZES,
-            Parameter("c", "F"),
-            Parameter("m", spellings=("mf",)),
-            Parameter("area", "m2", spellings=("a",)),
-            Parameter("perimeter", "m", spellings=("p",)),
-            Parameter("wfeed", "m"),
-        ),
-        value="c",
-        rectangle=True,
-        tied_dummies=True,
-        file=FileFields(("bottom", "plate", "cut", "top"), value="farad_per_um2", edge_value="farad_per_um"),
-        lost=_PLATES_LOST,
-        stray=_PLATES_STRAY,
-    ),
-    DeviceKind(
-        name="resistor",
-        noun="resistor",
-        terminals=("p", "n"),
-        optional=("b",),
-        ends=("p", "n"),
-        exchangeable=True,
-        bulk="b",
-        letter="R",
-        terminal_names=_TWO_TERMINALS,
-        other_names=("res",),
-        model_cards=("r", "res", "resistor"),
-        model_names=(
-            r"[np]?res(?:istor)?\d*|r[npu]+poly\w*|rhim?\w*|rsil|rppd|rhigh|[np]polyf|rm\d+|rnw\w*|rnod\w*|rpod\w*"
-            r"|[np]plus_[us]|[np]well|tm\d+(?:k|res)"
-        ),
-        parameters=(*_SIZES, Parameter("r", "ohm"), Parameter("m", spellings=("par",)), _IN_DEEP_WELL),
-        value="r",
-        in_series="lengths",
-        in_ring=True,
-        together=8,
-        file=FileFields(
-            ("body", "core"),
-            layer_lists=("core_markers", "heads", "resistive", "excludes"),
-            value="ohm_per_square",
-            diffusion=True,
-        ),
-        lost=_PLATES_LOST,
-        stray=_PLATES_STRAY,
-    ),
-    DeviceKind(
-        name="tap",
-        noun="tap",
-        terminals=("p", "n"),
-        ends=("p", "n"),
-        exchangeable=True,
-        letter="R",
-        model_names=r"[np]tap\d?|tap",
-        parameters=_RECTANGLE,
-        rectangle=True,
-        always_tied=True,
-        file=FileFields(layer_lists=("excludes", "optional"), diffusion=True),
-        lost="it was not drawn, or it lost its text or marker",
-        stray="a text of taps lies in a well or on a marker of taps by accident",
-    ),
-    _NPN,
-    replace(
-        _NPN,
-        name="pnp",
-        optional=("s",),
-        model_cards=("pnp",),
-        model_names=r"v?pnp\w*",
-        parameters=(
-            Parameter("w", "m"),
-            Parameter("l", "m"),
-            Parameter("area", "m2", SIZE_TOLERANCE, ("a", "ae")),
-            Parameter("perimeter", "m", SIZE_TOLERANCE, ("p", "pe")),
-            Parameter("m", spellings=("ne",)),
-        ),
-        rectangle=True,
-        together=8,
-        substrate="c",
-        area_counts=True,
-        file=FileFields(layer_lists=("excludes",), diffusion=True, frames=True),
-        lost="it was not drawn, its emitter has another size, or its marker, base or collector ring is missing",
-        stray="a dummy's emitter is not tied off, or the netlist lacks it",
-    ),
-    DeviceKind(
-        name="diode",
-        noun="diode",
-        terminals=("p", "n"),
-        ends=("p", "n"),
-        letter="D",
-        terminal_names={"a": "p", "anode": "p", "k": "n", "cathode": "n"},
-        model_cards=("d", "diode"),
-        model_names=r"diode\w*|[dnp]*antenna|[np]dio\w*|schottky\w*|d(?:nw|pw)\w*",
-        parameters=(*_RECTANGLE, _IN_DEEP_WELL),
-        rectangle=True,
-        file=FileFields(layer_lists=("excludes", "covers", "optional"), diffusion=True, well=True),
-        lost="it was not drawn, its marker, implant or well does not cover its diffusion, or it is shorted",
-        stray="a marker of diodes lies on other diffusion, or the netlist lacks it",
-    ),
-    replace(_CELL, name="schottky", noun="Schottky diode", terminals=("p", "n", "s"), ends=("p", "n"), substrate="s"),
-    replace(
-        _CELL,
-        name="isolated_box",
-        noun="isolated box",
-        terminals=("p", "n", "s"),
-        ends=("p", "n"),
-        model_names="isolbox",
-        parameters=_RECTANGLE,
-        substrate="s",
-        well_inside=("p", "n"),
-        file=FileFields(layers=("body",), well=True, text=True),
-        lost="it was not drawn, its text is missing, or its ring of n well is not closed",
-    ),
-    replace(
-        _CELL,
-        name="esd_diode",
-        noun="ESD diode",
-        terminals=("vdd", "pad", "vss"),
-        ends=("vss", "vdd"),
-        substrate="vss",
-        model_names=r"i?diodev(?:dd|ss)_\dkv",
-    ),
-    replace(
-        _CELL,
-        name="esd_clamp",
-        noun="ESD clamp",
-        terminals=("vdd", "vss"),
-        ends=("vdd", "vss"),
-        substrate="vss",
-        model_names=r"nmoscl_\d",
-    ),
-    DeviceKind(
-        name="inductor",
-        noun="inductor",
-        terminals=("p", "n"),
-        optional=("b",),
-        ends=("p", "n"),
-        exchangeable=True,
-        letter="L",
-        terminal_names=_TWO_TERMINALS,
-        other_names=("ind",),
-        model_cards=("l", "ind", "inductor"),
-        model_names=r"ind(?:uctor)?\d*|spiral\w*",
-        parameters=(Parameter("value"), Parameter("m")),
-        value="value",
-    ),
-)
 
-KINDS: dict[str, DeviceKind] = {kind.name: kind for kind in _DECLARED}
+def _declared() -> dict[str, DeviceKind]:
+    """Return the kinds that ``device_kinds.json`` declares, by name."""
+    stated: dict[str, dict[str, Any]] = json.loads(Path(__file__).with_suffix(".json").read_text("utf-8"))["kinds"]
+    found = {}
+    for name, own in stated.items():
+        entry = {**stated.get(own.get("like", ""), {}), **own}
+        parameters = tuple(_parameter(each, rule) for each, rule in entry["parameters"].items())
+        file = FileFields(**frozen(entry["file"])) if "file" in entry else None
+        plain = {key: frozen(value) for key, value in entry.items() if key not in {"like", "parameters", "file"}}
+        found[name] = DeviceKind(name, parameters=parameters, file=file, **plain)
+    return found
+
+
+def _parameter(name: str, stated: Mapping[str, Any]) -> Parameter:
+    tolerance = SIZE_TOLERANCE if stated.get("compared") else None
+    return Parameter(name, stated.get("unit", ""), tolerance, tuple(stated.get("spellings", ())))
+
+
+KINDS = _declared()
 """Name to kind. Where two patterns match a model's name, the first kind counts.
 
 A ``mos_capacitor`` is one that its PDK names; names such as ``nmoscap`` of other processes are plain capacitors.

@@ -11,18 +11,17 @@ import layoutkit
 
 ENGINE = Path(layoutkit.__file__).parent
 
-DECLARATION = """DeviceKind(
-        name="overlap",
-        noun="overlap capacitor",
-        terminals=("p", "n"),
-        ends=("p", "n"),
-        letter="C",
-        terminal_names=_TWO_TERMINALS,
-        model_names="overlap",
-        parameters=(*_SIZES, Parameter("m")),
-        rectangle=True,
-        file=FileFields(),
-    ),
+DECLARATION = """"overlap": {
+      "noun": "overlap capacitor",
+      "terminals": ["p", "n"],
+      "ends": ["p", "n"],
+      "letter": "C",
+      "terminal_names": {"plus": "p", "minus": "n"},
+      "model_names": "overlap",
+      "parameters": {"w": {"unit": "m", "compared": true}, "l": {"unit": "m", "compared": true}, "m": {}},
+      "rectangle": true,
+      "file": {}
+    },
     """
 DRAWING = '''"""Draw overlap capacitors: the lowest wires below the next ones, and a rail beside them for the first."""
 
@@ -76,7 +75,7 @@ devices:
   overlap: {type: overlap, model: overlap, default: true, min_w: OVERLAP, min_l: OVERLAP, markers: [overlap.mark]}
 """
 ADDED = {  # the place in a file before which the new lines stand
-    "technology/device_kinds.py": ('DeviceKind(\n        name="inductor"', DECLARATION),
+    "technology/device_kinds.json": ('"inductor": {', DECLARATION),
     "draw/generators.py": ('"resistor": _resistors,', '"overlap": draw_overlap,\n    '),
     "extract/passive_devices.py": ('"pnp": Recipe(', RECIPE),
 }
