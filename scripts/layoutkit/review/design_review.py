@@ -14,6 +14,7 @@ from layoutkit.review.electrical import Electrical
 from layoutkit.review.finding import SEVERITIES, Review, Unjudged, by_cause, limits_with
 from layoutkit.review.matched_devices import Matching
 from layoutkit.review.matched_roles import matched_groups
+from layoutkit.review.matched_units import matched_units
 from layoutkit.review.passives import Passives
 from layoutkit.review.ports_and_cuts import PortsAndCuts
 from layoutkit.review.repeated_cells import arrays_of, cell_numbers, loads, matrix, repeated, scattered_units
@@ -37,7 +38,8 @@ _OF_THE_SUBJECT: tuple[Callable[[Subject], Iterable[Remark]], ...] = (
     stage_order.far_in_series,
     stage_order.bipolar_pairs, stage_order.parts_apart, stage_order.power_beside_input, stage_order.far_capacitors,
     room_and_wells.room, room_and_wells.shape, room_and_wells.wide_channels, room_and_wells.empty_rings,
-    room_and_wells.rings, room_and_wells.lone_dummies, room_and_wells.well_tap, room_and_wells.cut_sizes,
+    room_and_wells.rings, room_and_wells.wide_rings, room_and_wells.lone_dummies, room_and_wells.well_tap,
+    room_and_wells.far_taps, room_and_wells.cut_sizes,
     room_and_wells.domains, room_and_wells.floating_bodies,
     room_and_wells.wells_apart, room_and_wells.single_tap_contacts, single_transistors.unshared_diffusions,
     single_transistors.split_channels, single_transistors.dummies_between, single_transistors.dummies_away,
@@ -99,6 +101,7 @@ def _review(subject: Subject, not_compared: Sequence[Unjudged]) -> Review:
         electrical.unlike_drops(groups),
         PortsAndCuts(electrical).findings(),
         matching.findings(),
+        matched_units(subject, groups),
         single_transistors.lone_transistors(subject, matching),
         Passives(subject, groups).findings(),
         SymmetryReview(subject, cells).findings(),

@@ -68,8 +68,6 @@ class Matching:
             yield from self.apart(group)
         for group in self.lone_references():
             yield from self.bare_ends(group)
-        yield from self.unlike_lengths()
-        yield from self.unlike_followers()
         yield from self.covered_switches()
 
     def _is_clocked(self, group: MatchedDevices) -> bool:
@@ -275,38 +273,6 @@ class Matching:
         most = MOST_PARTS if group.is_even or differ else 1
         parts = Fraction(widest / narrowest).limit_denominator(most)
         return abs(float(parts) * narrowest / widest - 1) < 1e-3 and parts.numerator <= MOST_PARTS
-
-    def unlike_lengths(self) -> Iterator[Remark]:
-        """Yield the mirrors whose channels have unlike lengths."""
-        for module in self.subject.roles.groups:
-            devices = [placed for placed in self.subject.devices(module.devices) if placed.device.is_mos]
-            lengths = sorted({round(finger.l_um, 4) for placed in devices for finger in placed.fingers})
-            if module.type == "current_mirror" and lengths:
-                shown = ", ".join(f"{length:g}" for length in lengths)
-                why = f"the channels of current mirror {names_of(devices)} are {shown} um long"
-                share = 1 - lengths[0] / lengths[-1]
-                yield from self.subject.finding("group-unlike.length", share, why, devices=devices)
-
-    def unlike_followers(self) -> Iterator[Remark]:
-        """Yield the second stages whose size is a multiple of that of the loads that drive them, not their channels."""
-        subject = self.subject
-        grouped = {name for module in subject.roles.groups for name in module.devices}
-        for module in subject.roles.groups:
-            loads = [p for p in subject.devices(module.devices) if p.device.is_mos and subject.images(p)]
-            if module.type not in {"current_mirror", "load_pair"} or len(loads) < len(module.devices):
-                continue
-            first, outputs = loads[0], {load.device.terminals["d"] for load in loads}
-            kind = (first.device.model, first.device.l, first.device.terminals["s"], first.device.terminals["b"])
-            for other in (p for p in subject.placed if p.device.is_mos and p.id not in grouped):
-                net, share = other.device.terminals, other.area / first.area
-                alike = (other.device.model, other.device.l, net["s"], net["b"]) == kind and net["g"] in outputs
-                if not alike or subject.images(other) or abs(share - round(share)) > 1e-3:
-                    continue
-                widths = sorted({round(finger.w_um, 4) for each in (*loads, other) for finger in each.fingers})
-                why = f"the channels of {other.id} and of the loads {names_of(loads)} that drive it are "
-                why += f"{', '.join(f'{width:g}' for width in widths)} um wide"
-                found = 1 - widths[0] / widths[-1]
-                yield from subject.finding("group-unlike.unit", found, why, devices=[*loads, other], must=False)
 
     def _surround(self, group: MatchedDevices) -> list[Remark]:
         """Return how much the surroundings of the devices differ: distances to diffusion ends, well edges."""

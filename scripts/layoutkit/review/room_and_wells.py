@@ -219,6 +219,23 @@ def empty_rings(subject: Subject) -> list[Remark]:
     return subject.finding("room.ring", most, why, where=place)
 
 
+def wide_rings(subject: Subject) -> list[Remark]:
+    """Return whether the rings around transistors are large for what is in them."""
+    half, whole, inside = subject.technology.to_dbu(_CLOSE_UM), kdb.Region(), kdb.Region()
+    mos, count = [placed for placed in subject.placed if placed.device.is_mos], 0
+    for box, hole in (ring for net in subject.nets for ring in rings_of(subject, net)):
+        if any(hole.inside(placed.box.center()) for placed in mos):
+            whole.insert(box)
+            inside.insert(hole)
+            count += 1
+    drawn = subject.role("active") - subject.taps + subject.role("poly")
+    drawn += region_of(box for placed in subject.placed if not placed.device.is_mos for box in placed.boxes)
+    filled = drawn.sized(half).merged().sized(-half) & inside
+    share = filled.area() / whole.merged().area() if count else 1.0
+    why = f"devices fill {100 * share:.3g} % of the area of the {count} rings around them"
+    return subject.finding("rings.share", share, why, where=whole.bbox())
+
+
 def rings(subject: Subject) -> Iterator[Remark]:
     """Yield the devices with a ring of their own beside another ring of the same net."""
     near = subject.technology.to_dbu(_NEIGHBOUR_UM)
@@ -375,6 +392,23 @@ def well_tap(subject: Subject) -> Iterator[Remark]:
         return
     for broken, box in _broken(subject, rules):
         yield from subject.finding("well-tap", 1.001, broken, where=box)
+
+
+def far_taps(subject: Subject) -> list[Remark]:
+    """Return whether channels lie far from any tap, though the process may allow more."""
+    mos = [placed for placed in subject.placed if placed.device.is_mos and not subject.is_idle(placed)]
+    limit, far = subject.limits["rings.taps"], region_of(box for placed in mos for box in placed.boxes)
+    away = limit.should or limit.must or 0.0
+    while away and not subject.taps.is_empty():
+        farther = far - subject.taps.sized(subject.technology.to_dbu(away))
+        if farther.is_empty():
+            break
+        far, away = farther, 1.1 * away
+    if not limit.beyond(away):
+        return []
+    devices = [placed for placed in mos if not (region_of(placed.boxes) & far).is_empty()]
+    why = f"channels of {names_of(devices)} lie about {away:.2g} um from the next tap of a well or the substrate"
+    return subject.finding("rings.taps", away, why, where=far.bbox(), devices=devices)
 
 
 def cut_sizes(subject: Subject) -> Iterator[Remark]:

@@ -52,7 +52,8 @@ def lone_transistors(subject: Subject, matching: Matching) -> Iterator[Remark]:
     single = (placed for placed in single if not _is_flanked(subject, placed))
     bare = {placed: matching.bare(_group([placed])) for placed in single}
     devices = [placed for placed, ends in bare.items() if ends]
-    devices.sort(key=lambda placed: (-placed.fingers[0].l_um, placed.index))
+    supplies = subject.supplies  # current sources are named first
+    devices.sort(key=lambda p: (p.device.terminals["s"] not in supplies, -p.fingers[0].l_um, p.index))
     ends = sum(bare.values())
     why = f"{ends} end{'s' * (ends > 1)} of the rows of {names_of(devices)} {'have' if ends > 1 else 'has'} no dummy"
     yield from subject.finding("group-unlike.single", ends, why, devices=devices)

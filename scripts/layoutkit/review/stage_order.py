@@ -286,6 +286,12 @@ def parts_apart(subject: Subject) -> list[Remark]:
             if len(ends) == 2 or (net["g"] not in own and net["g"] != net["d"]):
                 key = (*ends, *gate)
                 alike[key].append(placed)
+    outputs: dict[tuple[str, str, str], list[PlacedDevice]] = defaultdict(list)  # of inverters, switches at a source
+    for placed in [each for devices in alike.values() for each in devices]:
+        outputs["", placed.device.terminals["d"], placed.device.terminals["g"]].append(placed)
+    for key, both in outputs.items():
+        starved = any(placed.device.terminals["s"] not in own for placed in both)
+        alike |= {key: both} if starved and len({placed.device.type for placed in both}) > 1 else {}
     for stage in subject.stages:  # stacks on one gate, as of a Schmitt trigger; a clock is on no stacks
         stacked: dict[str, list[PlacedDevice]] = defaultdict(list)
         for placed in stage:
