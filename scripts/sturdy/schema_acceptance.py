@@ -122,7 +122,7 @@ def _ref(_rule: Any, value: Any, schema: dict[str, Any], root: dict[str, Any]) -
 def _properties(rule: Any, value: Any, _schema: dict[str, Any], root: dict[str, Any]) -> bool:
     if type(value) is not dict:
         return True
-    return all(accepts(sub, value[name], root) for name, sub in rule.items() if name in value)
+    return all(accepts(rule[name], item, root) for name, item in value.items() if name in rule)
 
 
 def _additional(rule: Any, value: Any, schema: dict[str, Any], root: dict[str, Any]) -> bool:

@@ -1,7 +1,7 @@
 """Check that an untrusted JSON Schema is safe to validate with, once when its tool is declared.
 
-The quick check needs no ``jsonschema``: every keyword has a value of the right kind. If one has not, the metaschema
-gives the messages.
+``json_schema.schema.json`` says what every keyword holds; the check with it needs no ``jsonschema``. Where it fails,
+the metaschema gives the messages.
 """
 
 from __future__ import annotations
@@ -10,65 +10,19 @@ import math
 import re
 import sys
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from skillscript.schema_references import SCHEMA_LISTS, SCHEMA_MAPS, SCHEMA_SINGLES, child_schemas
-from sturdy.schema_acceptance import resolve_pointer
+from skillscript.schema_references import child_schemas
+from sturdy.schema_acceptance import accepts, resolve_pointer
+from sturdy.strict_json import parse_json
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
 _REPEATED_GROUP = re.compile(r"\)[*+{]")
-_TYPES = frozenset({"string", "number", "integer", "boolean", "array", "object", "null"})
-
-
-def _is_schema(rule: Any) -> bool:
-    return isinstance(rule, (dict, bool))
-
-
-def _is_list_of_schemas(rule: Any) -> bool:
-    return isinstance(rule, list) and len(rule) > 0 and all(map(_is_schema, rule))
-
-
-def _is_map_of_schemas(rule: Any) -> bool:
-    return isinstance(rule, dict) and all(map(_is_schema, rule.values()))
-
-
-def _is_text(rule: Any) -> bool:
-    return isinstance(rule, str)
-
-
-def _is_names(rule: Any) -> bool:
-    return isinstance(rule, list) and all(map(_is_text, rule)) and len(set(rule)) == len(rule)
-
-
-def _is_type(rule: Any) -> bool:
-    return (_is_text(rule) and rule in _TYPES) or (_is_names(rule) and len(rule) > 0 and _TYPES.issuperset(rule))
-
-
-def _is_number(rule: Any) -> bool:
-    return isinstance(rule, (int, float)) and not isinstance(rule, bool)
-
-
-def _is_count(rule: Any) -> bool:
-    return isinstance(rule, int) and not isinstance(rule, bool) and rule >= 0
-
-
-_SOUND: dict[str, Callable[[Any], bool]] = {
-    **dict.fromkeys(("$schema", "$ref", "pattern", "format", "title", "description"), _is_text),
-    **dict.fromkeys(SCHEMA_MAPS, _is_map_of_schemas),
-    **dict.fromkeys(SCHEMA_LISTS, _is_list_of_schemas),
-    **dict.fromkeys(SCHEMA_SINGLES, _is_schema),
-    **dict.fromkeys(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"), _is_number),
-    **dict.fromkeys(("minLength", "maxLength", "minItems", "maxItems"), _is_count),
-    **dict.fromkeys(("minProperties", "maxProperties", "minContains", "maxContains"), _is_count),
-    "type": _is_type,
-    "enum": lambda rule: isinstance(rule, list),
-    "required": _is_names,
-    "dependentRequired": lambda rule: isinstance(rule, dict) and all(map(_is_names, rule.values())),
-    "uniqueItems": lambda rule: isinstance(rule, bool),
-    "multipleOf": lambda rule: _is_number(rule) and rule > 0,
-}
+_SHAPE = parse_json((Path(__file__).parents[1] / "schemas" / "json_schema.schema.json").read_bytes())
+"""What every keyword of a schema holds, as a schema."""
 _MAX_WEIGHT = 5000  # schemas that check one value; twice the same reference twenty times over would make a million
 _MAX_CHAIN = 50  # references and branches passed without a step into the value
 _SAME_VALUE = frozenset({"allOf", "anyOf", "oneOf", "not", "if", "then", "else"})
@@ -81,15 +35,16 @@ def schema_problems(schema: Any) -> list[str]:
     itself, and none may lead back to itself without a step into the value, which would never terminate.
     """
     inside = _all_schemas(schema)
-    if not _is_schema(schema) or not all(map(_is_sound, inside)):
+    unsound = [sub for sub in inside if not accepts(_SHAPE, sub, _SHAPE)]
+    if not isinstance(schema, (dict, bool)) or unsound:
         from skillscript.schema import check_schema
 
-        problems = check_schema(schema) or [text for sub in inside if not _is_sound(sub) for text in check_schema(sub)]
+        problems = check_schema(schema) or [text for sub in unsound for text in check_schema(sub)]
         if problems:
             return list(dict.fromkeys(problems))
     problems = [problem for sub in inside for problem in _pattern_problems(sub)]
     references = [sub["$ref"] for sub in inside if "$ref" in sub]
-    lost = [reference for reference in references if not _is_schema(resolve_pointer(schema, reference))]
+    lost = [reference for reference in references if not isinstance(resolve_pointer(schema, reference), (dict, bool))]
     problems += [f"$ref {reference!r} leads to nothing in the schema" for reference in lost]
     problems += ["$dynamicRef is not followed; write $ref" for sub in inside if "$dynamicRef" in sub]
     problems += [
@@ -118,11 +73,6 @@ def _subschemas(schema: Any) -> Iterator[dict[str, Any]]:
         yield schema
         for _, inner in child_schemas(schema):
             yield from _subschemas(inner)
-
-
-def _is_sound(schema: dict[str, Any]) -> bool:
-    """Return whether every keyword of one schema has a value of its kind."""
-    return all(_SOUND[keyword](rule) for keyword, rule in schema.items() if keyword in _SOUND)
 
 
 def _pattern_problems(schema: dict[str, Any]) -> list[str]:

@@ -14,10 +14,12 @@ import klayout.db as kdb
 
 from layoutkit.errors import MAX_LISTED, LayoutkitError, TechnologyError
 from layoutkit.technology.expressions import Numbered, parse
-from layoutkit.technology.technology import PURPOSES, Technology
+from layoutkit.technology.inspection import SCHEMA
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
+
+    from layoutkit.technology.technology import Technology
 
     Gds = tuple[int, int]
 
@@ -102,9 +104,14 @@ def coverage(
         if gds in allowed:
             spared.append(f"{gds[0]}/{gds[1]}")
             continue
-        reason = f"{technology.name} names no such layer" if spec is None else f"{why} ({PURPOSES[spec.purpose]})"
+        reason = f"{technology.name} names no such layer" if spec is None else f"{why} ({_meaning(spec.purpose)})"
         unchecked.append(UncheckedLayer(gds, None if spec is None else spec.name, reason))
     return Coverage(tuple(unchecked), tuple(spared))
+
+
+def _meaning(purpose: str) -> str:
+    """Return in words what layers of a purpose are for."""
+    return str(SCHEMA.content["$defs"]["purpose"]["x-meanings"][purpose])
 
 
 def waived_layers(waived: Sequence[str], technology: Technology) -> set[Gds]:

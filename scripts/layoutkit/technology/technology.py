@@ -24,29 +24,6 @@ if TYPE_CHECKING:
     from layoutkit.technology.device_specs import DeepWell, DeviceSpec, PassiveSpec
     from layoutkit.technology.parasitic_data import SimulationModels
 
-PURPOSES = {
-    "active": "diffusion",
-    "well": "well or deep well",
-    "implant": "implant, or blocks one",
-    "oxide": "thick oxide",
-    "silicide_block": "blocks silicide",
-    "conductor": "wiring or poly",
-    "cut": "contact or via",
-    "plate": "plate of a capacitor",
-    "opening": "opening in an insulator",
-    "fill": "shapes that only fill space, of the same material as another layer",
-    "slot": "subtracted from another layer",
-    "marker": "changes what a device or a net is, or which rules hold",
-    "rule_marker": "changes which rules hold, but no device and no net",
-    "mask_data": "made for the mask from drawn layers",
-    "other": "belongs to an option of the process",
-    "mask": "drawn; its purpose is not stated",
-    "pin": "pin shapes",
-    "text": "labels and other texts",
-    "boundary": "outline of a cell or chip",
-    "exclusion": "keeps fill or wires away",
-    "annotation": "read by tools for heat or parasitics",
-}
 NOT_ON_A_MASK = frozenset({"pin", "text", "boundary", "exclusion", "annotation"})
 """Purposes of layers that are not on the wafer and therefore need no rules."""
 MAX_LENGTH = 1_000_000_000  # of a rule or dimension; KLayout's coordinates have 32 bits [dbu]
@@ -71,7 +48,7 @@ class LayerSpec:
         gds: GDS layer and datatype.
         color: Colour in pictures, ``#rrggbb``.
         description: What it is, if the name does not explain it.
-        purpose: What it is for, one of ``PURPOSES``.
+        purpose: What it is for, as ``technology.schema.json`` lists.
         fill: Layers whose shapes are of the same material on the wafer: fill, and what is added to the mask.
         slots: Layers whose shapes are subtracted from it.
     """

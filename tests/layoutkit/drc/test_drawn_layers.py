@@ -13,7 +13,8 @@ from layoutkit.errors import GeometryError, LayoutkitError
 from layoutkit.extract.extractor import extract
 from layoutkit.lvs.compare import compare
 from layoutkit.technology import load
-from layoutkit.technology.technology import NOT_ON_A_MASK, PURPOSES
+from layoutkit.technology.inspection import SCHEMA
+from layoutkit.technology.technology import NOT_ON_A_MASK
 from layoutkit.view.report_page import findings_of
 from thorough import processes
 
@@ -46,7 +47,7 @@ def test_a_process_declares_its_layers_with_their_purpose(name):
     technology = load(name)
     layers = every_layer(technology)
     assert len({spec.gds for spec in layers}) == len(layers) > 90
-    assert {spec.purpose for spec in layers} <= set(PURPOSES) - {"mask"}
+    assert {spec.purpose for spec in layers} <= {*SCHEMA.content["$defs"]["purpose"]["enum"]} - {"mask"}
     assert {gds: technology.layer_at(gds).purpose for gds in LAYERS[name]} == LAYERS[name]
     for conductor in technology.conductors:
         assert technology.spec(conductor.layer).fill or name == "generic"
