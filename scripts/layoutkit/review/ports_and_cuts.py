@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from functools import cache, partial
-from itertools import combinations, pairwise
+from itertools import combinations, pairwise, product
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -346,19 +346,24 @@ def climbs(subject: Subject) -> Iterator[Remark]:
 
 
 def poly_wires(subject: Subject) -> Iterator[Remark]:
-    """Yield the nets whose poly leads far from a gate to the nearest contact."""
-    active = subject.role("active")
+    """Yield the nets whose poly leads far from a gate to the nearest contact, or on to another gate."""
+    active, limit = subject.role("active"), subject.limits["wire-length.poly"]
+    reach = subject.technology.to_dbu(limit.should or 0.0)
     for net in subject.nets:
-        worst, where, contacts = 0.0, kdb.Box(), subject.shapes(net, "contact")
-        limit = subject.limits["wire-length.poly"]
-        for piece in (subject.shapes(net, "poly") - active).each():
-            if not limit.beyond(subject.um(piece.bbox().width() + piece.bbox().height())):
-                continue  # too small for a way that is too long
+        worst, where = 0.0, kdb.Box()
+        poly = subject.shapes(net, "poly")
+        gates, contacts = poly & active, subject.shapes(net, "contact").interacting(poly)
+        far = gates.outside(contacts.sized(reach))
+        for piece in (poly - active).interacting(far).each():
             alone = kdb.Region(piece)
             ends = [contact.bbox() for contact in contacts.inside(alone).each()]
-            for island in active.interacting(alone).each() if ends else ():
-                gap = min(gap_between(island.bbox(), end) for end in ends)
-                worst, where = max((worst, where), (gap, piece.bbox()), key=lambda each: each[0])
+            late = [gate.bbox() for gate in far.interacting(alone).each()]
+            if ends:
+                gaps = [min(gap_between(gate, end) for end in ends) for gate in late]
+            else:  # from another gate
+                others = [gate.bbox() for gate in gates.interacting(alone).each()]
+                gaps = [gap_between(gate, other) for gate, other in product(late, others)]
+            worst, where = max((worst, where), (max(gaps), piece.bbox()), key=lambda each: each[0])
         why = f"{net} leads {subject.um(worst):.3g} um through poly to a gate"
         yield from subject.finding(
             "wire-length.poly", subject.um(worst), why, where=where, nets=[net], cause="poly as a wire"

@@ -131,6 +131,27 @@ def test_poly_as_a_wire(figure, expected):
     assert severities(planted.review(), "wire-length", "through poly") == expected
 
 
+@both("wire-length.poly", "should")
+@pytest.mark.parametrize("below", [False, True])
+def test_gates_that_poly_alone_joins(figure, expected, below):
+    """Two channels in a row with a bar of poly above; the contact is on the bar, or below the first channel."""
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, 4, 1, "out in vss vss")
+    planted.mos("M2", "nmos", figure + (1 if below else 0.61), 0, 4, 1, "out2 in vss vss")
+    (x, y), (other, _) = planted.ends["in"]
+    for left in (x, other) if below else (other,):
+        for layer in ("Contact", "Metal1"):
+            planted.erase(layer, left - 0.3, y - 0.3, left + 0.3, y + 0.3)
+    planted.box("Poly2", x, y - 0.2, other, y + 0.2)
+    planted.ends["in"] = [(x, -0.8 if below else y)]
+    if below:
+        planted.box("Poly2", x - 0.3, -1.1, x + 0.3, -0.3)
+        planted.square("Contact", x, -0.8, 0.22)
+    for net, track in (("out", 12.0), ("in", 13.0), ("out2", 14.0), ("vss", -3.0)):
+        planted.comb(net, track)
+    assert severities(planted.review(), "wire-length", "through poly") == expected
+
+
 @pytest.mark.parametrize(("long", "expected"), [(1.009, set()), (1.011, {"should"}), (2.0, {"should"})])
 def test_a_mirror_of_unlike_lengths(long, expected):
     assert limit("group-unlike.length", "should") == 0.01
