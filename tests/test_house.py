@@ -32,7 +32,7 @@ ROOMS = {
     "layoutkit/parasitics": (1900, 9),
     "layoutkit/pcells": (667, 6),
     "layoutkit/place": (2000, 8),
-    "layoutkit/review": (6110, 23),
+    "layoutkit/review": (6220, 23),
     "layoutkit/route": (4092, 16),
     "layoutkit/simulate": (1793, 9),
     "layoutkit/technology": (2446, 13),

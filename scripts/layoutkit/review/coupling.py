@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import klayout.db as kdb
 
 from layoutkit.review.matched_devices import is_gate
+from layoutkit.review.matched_roles import feet
 from layoutkit.review.passives import joined_by_capacitors
 from layoutkit.review.room_and_wells import rings_of
 from layoutkit.review.subject import box_around, longer_side, names_of, region_of, wire_length
@@ -43,7 +44,7 @@ class Coupling:
     Attributes:
         quiet: Nets that must not be disturbed: inputs, and nets that no source, diode or resistor holds; no loud one.
         loud: Nets that disturb: outputs, clocks, and what inverters and clocked switches are on.
-        still: Gates of mirrors, which only nets that swing from rail to rail disturb.
+        still: Gates of mirrors and of other current sources, which only nets that swing from rail to rail disturb.
     """
 
     def __init__(self, subject: Subject, groups: Sequence[MatchedDevices]) -> None:
@@ -55,12 +56,13 @@ class Coupling:
         self.quiet = {net for net in (self._quiet() | steered) - own - self.loud if net in subject.number}
         mirrors = (each.properties for each in subject.roles.groups if each.type == "current_mirror")
         self.still = {str(each["common_gate"]) for each in mirrors if "common_gate" in each} - self.loud - self.quiet
+        self.still |= feet(subject) - self.loud - self.quiet
 
     def findings(self) -> Iterator[Remark]:
         """Yield all findings."""
         joined = joined_by_capacitors(self.subject.circuit)
         for quiet, loud in product(self.subject.nets, repeat=2):
-            swings = quiet in self.still and loud in self.loud - self._outputs
+            swings = quiet in self.still and loud in self.loud - self.outputs
             if not (swings or (quiet in self.quiet and loud in self.loud)):
                 continue
             if self.subject.net_images.get(quiet) != loud and {quiet, loud} not in joined:
@@ -327,7 +329,7 @@ class Coupling:
         return self.loud | ports - self._biases
 
     @cached_property
-    def _outputs(self) -> set[str]:
+    def outputs(self) -> set[str]:
         """The outputs that no gate drives from rail to rail."""
         subject = self.subject
         full = {str(each.properties["output"]) for each in subject.roles.groups if each.type == "inverter"}

@@ -95,7 +95,7 @@ def review_layout(
 def _review(subject: Subject, not_compared: Sequence[Unjudged]) -> Review:
     electrical, arrays, groups = Electrical(subject), arrays_of(subject), matched_groups(subject)
     cells, coupling = cell_numbers(arrays), Coupling(subject, groups)
-    matching = Matching(subject, groups, cells)
+    matching, symmetry = Matching(subject, groups, cells), SymmetryReview(subject, groups, cells)
     found = (
         electrical.findings(),
         electrical.unlike_drops(groups),
@@ -104,7 +104,7 @@ def _review(subject: Subject, not_compared: Sequence[Unjudged]) -> Review:
         matched_units(subject, groups),
         single_transistors.lone_transistors(subject, matching),
         Passives(subject, groups).findings(),
-        SymmetryReview(subject, cells).findings(),
+        symmetry.findings(),
         *(kind(subject) for kind in _OF_THE_SUBJECT),
         repeated(subject, arrays),
         loads(subject),
@@ -114,7 +114,7 @@ def _review(subject: Subject, not_compared: Sequence[Unjudged]) -> Review:
         room_and_wells.unguarded(subject, groups),
         DeadMetal(subject, groups).findings(),
         coupling.findings(),
-        WireRuns(subject, groups, coupling).findings(),
+        WireRuns(subject, groups, coupling, symmetry.counterparts).findings(),
     )
     findings = by_cause(chain.from_iterable(found), subject.technology.dbu_um)
     findings.sort(key=lambda f: (SEVERITIES.index(f.severity), f.id, f.box.left, f.box.bottom, f.measured, f.nets))

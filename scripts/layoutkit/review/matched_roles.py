@@ -266,3 +266,18 @@ def _works_as(subject: Subject, one: PlacedDevice, other: PlacedDevice) -> str:
         return MODULE_TYPES["differential_pair"].words if nearly else ""
     diode = a["g"] == b["g"] and a["g"] in one.ends ^ other.ends
     return "" if not diode or one.ends & other.ends or (one.ends | other.ends) & supplies else _ON_ONE_GATE
+
+
+def feet(subject: Subject) -> set[str]:
+    """Return the ports that drive nothing but transistors of one type at a rail that feed sources of others."""
+    circuit, found = subject.circuit, set[str]()
+    for port in [port for port in circuit.ports if port not in subject.supplies]:
+        own = [circuit.device(end.device) for end in circuit.nets[port] if end.terminal == "g"]
+        fed = {net for device in own if device.is_mos for net in [device.terminals["d"]]}
+        above = [(circuit.device(end.device), end) for net in fed for end in circuit.nets[net]]
+        above = [each for each in above if each[0] not in own]
+        stands = all(device.is_mos and device.terminals["s"] in subject.supplies for device in own)
+        carry = above and all(end.terminal == "s" and device.type == own[0].type for device, end in above)
+        if own and len(own) == len(circuit.nets[port]) and stands and carry and len({d.type for d in own}) == 1:
+            found.add(port)
+    return found

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from layoutkit.circuit.constraints import Constraints
     from layoutkit.parasitics.net_shapes import Capacitances
     from layoutkit.review.finding import Remark
+    from layoutkit.review.matched_roles import MatchedDevices
     from layoutkit.review.subject import PlacedDevice, Subject
 
     Pair = tuple[PlacedDevice, PlacedDevice]
@@ -49,11 +50,12 @@ class SymmetryReview:
 
     Args:
         subject: The layout.
+        groups: Its matched groups.
         cells: The cell of an array that a device is in, by its index: each has an axis of its own.
     """
 
-    def __init__(self, subject: Subject, cells: Mapping[int, int]) -> None:
-        self.subject = subject
+    def __init__(self, subject: Subject, groups: Sequence[MatchedDevices], cells: Mapping[int, int]) -> None:
+        self.subject, self.groups = subject, groups
         self._cell = cells
 
     def findings(self) -> Iterator[Remark]:
@@ -271,16 +273,10 @@ class SymmetryReview:
 
         Plates hide what is below them, so that capacitances do not say it of nets of capacitors.
         """
-        subject, circuit = self.subject, self.subject.circuit
-        pairs = {frozenset(pair) for group in self._structure.symmetry for pair in group.net_pairs}
-        for module in subject.roles.groups:
-            ends = [circuit.device(name).terminals for name in module.devices if module.type == "differential_pair"]
-            pairs |= {
-                frozenset(net[end] for net in ends if end in net) for end in ("g", "d", "b", "c") if len(ends) == 2
-            }
-        known = (pair for pair in pairs if len(pair) == 2 and pair <= subject.number.keys() and pair not in told)
+        subject = self.subject
+        known = (pair for pair in self.counterparts if pair not in told)
         for one, other in sorted(sorted(pair, key=subject.number.__getitem__) for pair in known):
-            if {one, other} & subject.supplies.nets or not self._carry_alike(one, other):
+            if not self._carry_alike(one, other):
                 continue
             here, there = self._lengths(one), self._lengths(other)
             differ = {name: here.get(name, 0.0) - there.get(name, 0.0) for name in {**here, **there}}
@@ -293,6 +289,22 @@ class SymmetryReview:
                 "net-pair.wires", share if unlike > _UNLIKE_UM else 0.0, why,
                 where=self._around((one, other)), nets=[one, other], cause="wires",
             )  # fmt: skip
+
+    @cached_property
+    def counterparts(self) -> set[frozenset[str]]:
+        """The pairs of signals of both halves: of the structure, of the two of a pair, and the tails of equal pairs."""
+        subject, tails = self.subject, defaultdict[object, list[str]](list)
+        pairs = {frozenset(pair) for group in self._structure.symmetry for pair in group.net_pairs}
+        modules = [subject.devices(m.devices) for m in subject.roles.groups if m.type == "differential_pair"]
+        groups = [[*group.devices] for group in self.groups if group.words in _PAIRS]
+        for devices in (each for each in modules + groups if len(each) == 2):
+            nets = [placed.device.terminals for placed in devices]
+            pairs |= {frozenset(net[end] for net in nets if end in net) for end in ("g", "d", "b", "c")}
+            if (tail := nets[0].get("s")) == nets[1].get("s") and tail not in tails[_form(devices)]:
+                tails[_form(devices)].append(str(tail))
+        pairs |= {frozenset(each) for each in tails.values() if len(each) == 2}
+        known = subject.number.keys() - subject.supplies.nets
+        return {pair for pair in pairs if len(pair) == 2 and pair <= known}
 
     def _carry_alike(self, one: str, other: str) -> bool:
         """Return whether devices of one size have their ends on two nets, or gates of one size where none has."""
@@ -444,6 +456,11 @@ def _axis(pairs: Sequence[Pair], alone: Sequence[PlacedDevice], *, upright: bool
     return Axis(upright, place, errors)
 
 
+def _form(devices: Sequence[PlacedDevice]) -> object:
+    """Return what equal pairs have in common: type and area of their channels."""
+    return devices[0].device.type, min(placed.area for placed in devices)
+
+
 def _are_mixed(one: PlacedDevice, other: PlacedDevice) -> bool:
     """Return whether two devices lie about one centre, not an axis."""
     return min(len(one.boxes), len(other.boxes)) > 1 and one.box.overlaps(other.box)
@@ -457,6 +474,7 @@ def _unlike(one: PlacedDevice, other: PlacedDevice) -> int:
     return int(max(abs(a - b) for ends in zip(*sizes, strict=True) for a, b in zip(*ends, strict=True)))
 
 
+_PAIRS = frozenset({"differential pair", "cross-coupled pair"})
 _SAID = frozenset({"differential_pair", "inverter", "switch_pair"})  # judged elsewhere, or no halves
 _BANKS = frozenset({"current_mirror", "cascode_pair"})
 _PLATE_UM = 2.0  # from a plate to the edge of its metal [um]

@@ -6,27 +6,32 @@ of a layout: an engineer looks at those first.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from functools import cache, cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 import klayout.db as kdb
 
+from layoutkit.errors import listed
 from layoutkit.review.coupling import ALONG, BESIDE, LEVELS
 from layoutkit.review.finding import Spot
 from layoutkit.review.passives import joined_by_capacitors
-from layoutkit.review.subject import HEADS_UM, box_around, longer_side, names_of, region_of
+from layoutkit.review.subject import HEADS_UM, box_around, longer_side, names_of, region_of, wire_length
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from collections.abc import Set as AbstractSet
 
     from layoutkit.review.coupling import Coupling
     from layoutkit.review.finding import Remark
     from layoutkit.review.matched_roles import MatchedDevices
     from layoutkit.review.subject import PlacedDevice, Subject
 
+    _Places = dict[tuple[str, str], dict[tuple[str, ...], list[kdb.Box]]]
+
 _OWN_UM = (0.3, 1.5)  # so near to transistors on both nets, their terminals lie over each other and side by side [um]
+_CROSSED_UM = 20.0  # longer wires may be crossed in proportion [um]
 _WORTH = 0.06  # share of the layout's longer side that a way must have, too [1]
 _BETWEEN = ("between",)  # in place of layers
 _WIDE = 2  # metal is wide from twice as many times the minimum width on, if that is twice what its current needs, too
@@ -51,38 +56,115 @@ class WireRuns:
         subject: The layout.
         groups: Its matched groups.
         coupling: Which nets are quiet, and which are loud.
+        counterparts: The pairs of signals of both halves.
     """
 
-    def __init__(self, subject: Subject, groups: Sequence[MatchedDevices], coupling: Coupling) -> None:
-        self.subject, self.groups, self.coupling = subject, groups, coupling
+    def __init__(
+        self, subject: Subject, groups: Sequence[MatchedDevices], coupling: Coupling,
+        counterparts: Collection[frozenset[str]],
+    ) -> None:  # fmt: skip
+        self.subject, self.groups, self.coupling, self.counterparts = subject, groups, coupling, counterparts
         self.nets = [net for net in subject.nets if net not in subject.supplies]
         self.least = int(_WORTH * longer_side(subject.box))
-        self._near = cache(self._near_of)
+        self._near, self._along = cache(self._near_of), cache(self._along_of)
 
     def findings(self) -> Iterator[Remark]:
         """Yield the longest ways along other wires as one finding, those over transistors as another, and the rest."""
         yield from self.along()
         yield from self.over()
+        yield from self.beside_one_half()
+        yield from self.stacked_ends()
+        yield from self.crossed()
         yield from self.wide()
         yield from self.bottom_plates()
 
     def along(self) -> list[Remark]:
         """Return the longest ways of signals over, under or beside others, away from the devices on both."""
         found = []
-        for (one, other), ways in self._ways.items():
-            if sum(map(longer_side, chain(*ways.values()))) < self.least or self._may_run(one, other):
-                continue
-            boxes: list[kdb.Box] = []
-            for hidden, pieces in ways.items():
-                beside = hidden is _BETWEEN
-                if beside and self.subject.net_images.get(one) == other:
-                    continue  # images run side by side, but not over each other
-                away = _thick(pieces) - (self._near(one, beside) & self._near(other, beside))
-                for layer in () if beside else hidden:
-                    away -= self.subject.layer(layer)
-                boxes += (piece.bbox() for piece in away.each())
-            found.append(self._way(boxes, (one, other), self._plates(boxes, {one, other})))
+        for one, other in self._ways:
+            boxes = self._along(one, other)
+            if not self._may_run(one, other):
+                found.append(self._way(boxes, (one, other), self._plates(boxes, {one, other})))
         return self._longest("coupling.run", found)
+
+    def _along_of(self, one: str, other: str) -> list[kdb.Box]:
+        """Return where two nets run along each other, away from the devices on both. [dbu]"""
+        boxes: list[kdb.Box] = []
+        ways = self._ways.get((one, other)) or self._ways.get((other, one)) or {}
+        if sum(map(longer_side, chain(*ways.values()))) < self.least:
+            return boxes
+        for hidden, pieces in ways.items():
+            beside = hidden is _BETWEEN
+            if beside and self.subject.net_images.get(one) == other:
+                continue  # images run side by side, but not over each other
+            away = _thick(pieces) - (self._near(one, beside) & self._near(other, beside))
+            for layer in () if beside else hidden:
+                away -= self.subject.layer(layer)
+            boxes += (piece.bbox() for piece in away.each())
+        return boxes
+
+    def beside_one_half(self) -> list[Remark]:
+        """Return the ways of a signal along a net of one half that are longer than those along its counterpart.
+
+        Where the signal has a counterpart, that along the other half counts.
+        """
+        found, several = [], Counter(net for pair in self.counterparts for net in pair)
+        pairs = [pair for pair in self.counterparts if all(several[net] == 1 for net in pair)]
+        image = {net: other for pair in pairs for net in pair for other in pair - {net}}
+        on = {net: {end.device for end in ends} for net, ends in self.subject.circuit.nets.items()}
+        for ways in self._ways:
+            for third, one in (ways, ways[::-1]):
+                if one not in image or third not in self._moving or third == image[one]:
+                    continue
+                if third not in image and on[third].isdisjoint(on[one]) != on[third].isdisjoint(on[image[one]]):
+                    continue  # it belongs to one half
+                boxes, its = self._along(third, one), self._along(image.get(third, third), image[one])
+                length = sum(map(longer_side, boxes)) - sum(map(longer_side, its))
+                if 2 * length > sum(map(longer_side, boxes)):
+                    words = f"{image[third]}, its counterpart, along" if third in image else "along its counterpart"
+                    why = f"{third} runs {self.subject.um(length):.3g} um farther along {one} than {words} {image[one]}"
+                    found.append(Run(length, box_around(boxes), (third, one, image[one]), (), why))
+                    break
+        return self._longest("net-pair.third", found)
+
+    def stacked_ends(self) -> Iterator[Remark]:
+        """Yield the switches of signals with a bar of one end over a bar of the other end."""
+        subject, seen = self.subject, set[frozenset[str]]()
+        for placed in subject.placed:
+            ends = frozenset(placed.ends & {*self.nets})
+            if placed.id not in subject.both_ways or len(ends) < 2 or ends in seen:
+                continue
+            seen.add(ends)
+            whole = box_around(each.box for each in subject.placed if each.ends == ends)
+            one, other = sorted(ends, key=subject.number.__getitem__)
+            pieces = [box for hidden, boxes in self._ways.get((one, other), {}).items()
+                      for box in boxes if hidden is not _BETWEEN]  # fmt: skip
+            bar = max((each.bbox() for each in region_of(pieces).merged().each()), key=longer_side, default=kdb.Box())
+            why = f"{one} and {other}, the ends of switch {placed.id}, lie over each other for "
+            why += f"{subject.um(longer_side(bar)):.3g} um, along the switch"
+            yield from subject.finding(
+                "coupling.stacked", longer_side(bar) / longer_side(whole), why,
+                where=bar, devices=[placed], nets=ends, cause="switches",
+            )  # fmt: skip
+
+    def crossed(self) -> Iterator[Remark]:
+        """Yield the bias nets that signals which swing from rail to rail cross often for their length."""
+        subject = self.subject
+        for net in [net for net in self.nets if net in self.coupling.still]:
+            loud = self.coupling.loud - self.coupling.outputs
+            places = {
+                other: each.merged() for pair, each in self._met[1].items() if net in pair
+                for other in pair if other in loud
+            }  # fmt: skip
+            nets, count = sorted(places, key=subject.number.__getitem__), sum(each.count() for each in places.values())
+            wires = (piece for metal in subject.metal(net).values() for piece in metal.each())
+            length = subject.um(sum(map(wire_length, wires))) if places else 0.0
+            why = f"bias {net}, {length:.3g} um long, is crossed by {listed(nets)} at {count} places"
+            where = box_around(each.bbox() for each in places.values())
+            yield from subject.finding(
+                "coupling.crossed", count / max(1.0, length / _CROSSED_UM), why, where=where, nets=[net, *nets],
+                cause="crossed",
+            )  # fmt: skip
 
     def over(self) -> list[Remark]:
         """Return the longest ways of signals over transistors that are on none of their nets, with their group."""
@@ -137,12 +219,20 @@ class WireRuns:
             nets = placed.ends & subject.number.keys()
             below = {net for net in nets if not (subject.shapes(net, lower) & plates).is_empty()}
             above = nets - below
-            wrong = len(below) == 1 == len(above) and below <= self.coupling.quiet and above <= self.coupling.loud
-            why = f"the bottom plate of {placed.id} is on the sensitive net {', '.join(below)}, "
-            why += f"the top plate on the driven net {', '.join(above)}"
+            apart, (one, other) = len(below) == 1 == len(above), (", ".join(below), ", ".join(above))
+            wrong = apart and below <= self.coupling.quiet and above <= self.coupling.loud
+            why = f"the bottom plate of {placed.id} is on the sensitive net {one}, the top plate on the driven {other}"
+            if apart and nets in self.counterparts:
+                wrong = 2 * self._bottom_area(lower, nets, below) != self._bottom_area(lower, nets, nets)
+                why = f"the bottom plate of {placed.id} is on {one}, the top plate on its counterpart {other}"
             yield from subject.finding(
                 "passives.bottom", int(wrong), why, devices=[placed], nets=nets, cause="bottom plates"
             )
+
+    def _bottom_area(self, lower: str, ends: AbstractSet[str], nets: AbstractSet[str]) -> int:
+        """Return the area of the plates between two nets whose lower conductor is on some nets. [dbu2]"""
+        plates = region_of(box for placed in self.subject.placed if placed.ends == ends for box in placed.boxes)
+        return sum((self.subject.shapes(net, lower) & plates).area() for net in nets)
 
     def _way(self, boxes: Sequence[kdb.Box], nets: tuple[str, ...], devices: tuple[PlacedDevice, ...]) -> Run:
         length, names = sum(map(longer_side, boxes)), names_of(devices)
@@ -204,15 +294,21 @@ class WireRuns:
             found.insert(kdb.BoxWithProperties(piece.bbox(), number))
         return found
 
-    @cached_property
+    @property
     def _ways(self) -> dict[tuple[str, str], dict[tuple[str, ...], list[kdb.Box]]]:
         """Where two nets run along each other. [dbu]
 
         What is between wires side by side is under ``_BETWEEN``; what one wire covers of another one is under the
         layers of the levels between, which may hide it.
         """
-        conductors = self.subject.technology.conductors
+        return self._met[0]
+
+    @cached_property
+    def _met(self) -> tuple[_Places, dict[tuple[str, str], kdb.Region]]:
+        """Where two nets run along each other, and where they only cross, one of them still. [dbu]"""
+        conductors, still = self.subject.technology.conductors, [net in self.coupling.still for net in self.nets]
         found: dict[tuple[int, int], dict[tuple[str, ...], list[kdb.Box]]] = defaultdict(lambda: defaultdict(list))
+        crossings: dict[tuple[str, str], kdb.Region] = defaultdict(kdb.Region)
         levels = [kdb.Shapes() for _ in conductors]
         for number, net in enumerate(self.nets):
             for level, box in self._rectangles[net]:
@@ -226,11 +322,14 @@ class WireRuns:
                 for above in range(level + 1, min(level + 1 + LEVELS, len(levels))):
                     hidden = tuple(conductor.layer for conductor in conductors[level + 1 : above])
                     for shape in levels[above].each_overlapping(box):
-                        both = box & shape.box
-                        along = longer_side(both) >= ALONG * min(both.width(), both.height())  # else they cross
-                        if along and shape.prop_id != number:
-                            found[min(number, shape.prop_id), max(number, shape.prop_id)][hidden].append(both)
-        return {(self.nets[one], self.nets[other]): dict(ways) for (one, other), ways in sorted(found.items())}
+                        both, other = box & shape.box, shape.prop_id
+                        if longer_side(both) < ALONG * min(both.width(), both.height()):
+                            if still[number] != still[other]:
+                                crossings[net, self.nets[other]].insert(both)
+                        elif other != number:
+                            found[min(number, other), max(number, other)][hidden].append(both)
+        names = {(self.nets[one], self.nets[other]): dict(ways) for (one, other), ways in sorted(found.items())}
+        return names, crossings
 
     def _near_of(self, net: str, beside: bool) -> kdb.Region:
         """Return the places of the devices on a net, with their straps."""

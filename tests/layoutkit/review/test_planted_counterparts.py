@@ -1,0 +1,136 @@
+"""Findings about the nets of two halves, both ends of a switch, and bias nets that signals cross."""
+
+import pytest
+from planted_layout import WIRE, Planted, both, limit, pair, severities, wired
+
+
+def kicked(figure, symmetric=False, gate="q"):
+    """Return a pair whose input at the left has the output of another stage beside it, away from the pair."""
+    planted = pair()
+    planted.mos("M8", "nmos", 12, 0, 4, 1, f"z {gate} vss vss")
+    planted.mos("M9", "pmos", 16, 0, 4, 1, "z bp vdd vdd")
+    wired(planted, z=21.0, q=9.0, bp=10.0, vdd=28.0)
+    planted.box("Metal3", -16, 18 - WIRE / 2, 1, 18 + WIRE / 2, "inp")
+    planted.box("Metal3", 4, 19 - WIRE / 2, 22, 19 + WIRE / 2, "inn")
+    planted.via3("z", planted.ends["z"][0][0], 21)
+    planted.box("Metal4", -16, 20.8, 22, 21.2, "z")
+    for left, track in [(-16, 18), (22 - figure, 19)] if symmetric else [(-16, 18)]:
+        low = track + WIRE / 2 + 0.3
+        planted.box("Metal3", left, low, left + figure, low + WIRE, "z")
+        planted.box("Metal4", left + 0.2, low, left + 0.6, 21, "z")
+        planted.square("Via3", left + 0.4, low + WIRE / 2, 0.26)
+    return planted
+
+
+@both("net-pair.third", "should")
+def test_a_signal_along_one_input_of_a_pair(figure, expected):
+    assert severities(kicked(figure).review(), "net-pair", "farther along inp") == expected
+
+
+def test_a_signal_along_both_inputs_of_a_pair():
+    long = 2 * limit("net-pair.third", "should")
+    assert severities(kicked(long).review(), "net-pair", "farther along inp") == {"should"}
+    assert not severities(kicked(long, symmetric=True).review(), "net-pair", "farther along")
+
+
+def test_a_signal_of_one_half_may_run_along_it():
+    """The gate of the second stage is the input that its output runs along."""
+    assert not severities(kicked(6.0, gate="inp").review(), "net-pair", "farther along")
+
+
+@both("coupling.stacked", "should")
+def test_the_ends_of_a_switch_over_each_other(figure, expected):
+    """The channels of the switch reach over 7.8 um."""
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, 2, 1, "b clk a vss", fingers=5)
+    planted.mos("M2", "pmos", 0.4, 5, 2, 1, "b clkb a vdd", fingers=5)
+    for net, track in {"a": 20, "b": 22, "clk": 24, "clkb": 26, "vss": -4, "vdd": 28}.items():
+        planted.comb(net, track)
+    x = planted.ends["b"][0][0]
+    planted.via3("b", x, 22)
+    planted.box("Metal4", x, 19.8, x + 7.8 * figure, 20.2, "b")
+    planted.box("Metal4", x - 0.2, 19.8, x, 22, "b")
+    assert severities(planted.review(), "coupling", "over each other") == expected
+
+
+def test_the_ends_of_what_is_no_switch_may_lie_over_each_other():
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, 2, 0.5, "b in a vss", fingers=8)
+    planted.mos("M2", "nmos", 20, 0, 2, 0.5, "a bias vss vss")
+    planted.mos("M3", "pmos", 30, 0, 2, 0.5, "b b vdd vdd")
+    for net, track in {"a": 20, "b": 22, "in": 24, "bias": 26, "vss": -4, "vdd": 28}.items():
+        planted.comb(net, track)
+    x = planted.ends["b"][0][0]
+    planted.via3("b", x, 22)
+    planted.box("Metal4", x, 19.8, x + 8.2, 20.2, "b")
+    planted.box("Metal4", x - 0.2, 19.8, x, 22, "b")
+    assert not severities(planted.review(), "coupling", "the ends of switch")
+
+
+@pytest.mark.parametrize(
+    ("places", "far", "gate", "expected"),
+    [(3, 7, "a", set()), (4, 7, "a", {"should"}), (4, 30, "a", set()), (4, 7, "bp", set())],
+)
+def test_a_bias_that_logic_crosses(places, far, gate, expected):
+    """The gates of a mirror, which ends so far to the right, below strips of the output of an inverter or a stage."""
+    assert limit("coupling.crossed", "should") == 3
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, 2, 0.5, "ib ib vss vss")
+    planted.mos("M2", "nmos", 5, 0, 2, 0.5, "x ib vss vss")
+    planted.mos("M3", "nmos", 9, 0, 2, 0.5, "y a vss vss")
+    planted.mos("M4", "pmos", 12, 0, 2, 0.5, f"y {gate} vdd vdd")
+    for net, track in {"ib": 6, "x": 18, "y": 12, "a": 8, "bp": 16, "vss": -4, "vdd": 20}.items():
+        if net in planted.ends:
+            planted.comb(net, track, right=far if net == "ib" else None)
+    x = planted.ends["y"][0][0]
+    planted.via3("y", x, 12)
+    planted.box("Metal4", 1.2, 11.8, x + 0.2, 12.2, "y")
+    for number in range(places):
+        planted.box("Metal4", 1.2 + 0.8 * number, 5, 1.48 + 0.8 * number, 12, "y")
+    assert severities(planted.review(), "coupling", "is crossed by") == expected
+
+
+@pytest.mark.parametrize(("several", "expected"), [(False, {"should"}), (True, set())])
+def test_a_capacitor_between_the_drains_of_a_pair(several, expected):
+    """Its bottom plate, or one of two equal plates each, is on a drain."""
+    tracks = {"outp": 24.0, "outn": 25.0}
+    planted = wired(pair(), **tracks)
+    for number, (top, bottom) in enumerate([("outp", "outn"), ("outn", "outp")][: 1 + several]):
+        left = 30 + 15 * number
+        planted.plate(f"C{number}", left, 30, 5, f"{top} {bottom}")
+        for net, x in ((top, left + 2.5), (bottom, left - 0.5)):
+            track = tracks[net]
+            planted.box("Metal3", planted.ends[net][0][0], track - WIRE / 2, x + 0.2, track + WIRE / 2, net)
+            planted.via3(net, x, track)
+            planted.box("Metal4" if net == bottom else "Metal5", x - 0.3, track - 0.3, x + 0.3, 31)
+        planted.square("Via4", left + 2.5, tracks[top], 0.26)
+    assert severities(planted.review(), "passives", "its counterpart") == expected
+
+
+@both("net-pair.wires", "should")
+def test_the_tails_of_two_equal_pairs(figure, expected):
+    """Each has a track and two columns; one reaches farther to the right, so that the figure is 2 d / (2 b + d)."""
+    planted = Planted()
+    for number, x in enumerate((0, 20)):
+        for half, dx in enumerate((0, 3.2)):
+            planted.mos(f"M{number}{half}", "nmos", x + dx, 10, 4, 1, f"o{half} i{number}{half} t{number} vss")
+        planted.mos(f"MT{number}", "nmos", x, 0, 4, 1, f"t{number} bias vss vss")
+    tracks = {
+        "o0": 24,
+        "o1": 25,
+        "t0": 7.0,
+        "t1": 7.0,
+        "bias": -3,
+        "vss": -5,
+        **{f"i{a}{b}": 16 + 2 * a + b for a in (0, 1) for b in (0, 1)},
+    }
+    for net in planted.ends:
+        planted.comb(net, tracks[net], port=net[0] != "t")
+    ends = planted.ends["t0"]
+    wires = sum(abs(y - 7.0) + WIRE for _, y in ends) + max(x for x, _ in ends) - min(x for x, _ in ends) + WIRE
+    wires += 0.3 * 0 + 3 * 3.8
+    more = 2 * wires * figure / (2 - figure)
+    right = max(x for x, _ in planted.ends["t1"])
+    planted.box("Metal3", right, 7.0 - WIRE / 2, right + WIRE / 2 + more, 7.0 + WIRE / 2, "t1")
+    unsaid = {name: {"must": None, "should": None} for name in ("net-pair.capacitance", "net-pair.resistance")}
+    assert severities(planted.review(limits=unsaid), "net-pair", "wired differently") == expected
