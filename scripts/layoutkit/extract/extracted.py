@@ -205,6 +205,7 @@ class Extraction:
     coverage: Coverage = field(default_factory=Coverage)
     unmeasured: tuple[tuple[str, Point, str], ...] = ()
     pins_drawn: bool = False
+    _merged: dict[tuple[int, str], kdb.Region] = field(default_factory=dict, repr=False, compare=False)
 
     def without_bulks_of(self, names: Collection[str]) -> Extraction:
         """Return it with the bulk terminals of the devices of these types left out."""
@@ -254,6 +255,12 @@ class Extraction:
         """Return the shapes of a net on one of the layers of ``electrical_layers``."""
         top = self.lvs.netlist().top_circuit()
         return self.lvs.shapes_of_net(top.net_by_cluster_id(net), self.lvs.polygons_by_name(layer), True)
+
+    def merged(self, net: int, layer: str) -> kdb.Region:
+        """Return the merged shapes of a net on a layer, found once; shared, not to be changed."""
+        if (net, layer) not in self._merged:
+            self._merged[net, layer] = self.shapes(net, layer).merged()
+        return self._merged[net, layer]
 
     def reaches(self, net: int, *layers: str) -> bool:
         """Return whether the net has a shape on one of the layers."""

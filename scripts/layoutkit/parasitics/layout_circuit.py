@@ -183,7 +183,7 @@ class _Search:
     def on_net(self, net: int, layer: str) -> kdb.Shapes:
         """Return the merged shapes of a net on a layer."""
         if (net, layer) not in self._on_net:
-            self._on_net[net, layer] = _shapes(self.extraction.shapes(net, layer).merged())
+            self._on_net[net, layer] = _shapes(self.extraction.merged(net, layer))
         return self._on_net[net, layer]
 
     def _point(self, finger: DrawnFinger) -> kdb.Point:
@@ -209,17 +209,39 @@ class LayoutCircuit:
 
     Attributes:
         extraction: What was extracted.
-        circuit: The devices as drawn and measured, with the netlist's names, ports and order of source and drain.
-        dummies: The dummies, likewise.
+        netlist: The netlist.
         nets: Name of each net of the layout, by number.
-        sources: Index of the extracted device, and whether its ends are exchanged, by name in ``circuit``.
+        sources: Index of the extracted device, and whether its ends are exchanged, by name in the netlist.
     """
 
     extraction: Extraction
-    circuit: Circuit
-    dummies: tuple[Device, ...]
+    netlist: Circuit
     nets: Mapping[int, str]
     sources: Mapping[str, tuple[int, bool]]
+
+    @cached_property
+    def circuit(self) -> Circuit:
+        """The devices as drawn and measured, with the netlist's names, ports and order of source and drain."""
+        stated = {device.id: device for device in self.netlist.devices}
+        devices = []
+        for name, (index, exchanged) in self.sources.items():
+            drawn = _renamed_nets(self._measured[0].devices[index], self._layout_nets)
+            written = name in stated and stated[name].exchanged
+            devices.append(replace(drawn.with_ends_exchanged() if exchanged else drawn, id=name, exchanged=written))
+        return replace(self.netlist, devices=tuple(devices), modules=(), subcircuits=())
+
+    @cached_property
+    def dummies(self) -> tuple[Device, ...]:
+        """The dummies, likewise."""
+        return tuple(_renamed_nets(device, self._layout_nets) for device in self._measured[1])
+
+    @cached_property
+    def _measured(self) -> tuple[Circuit, list[Device]]:
+        return measured_circuit(self.extraction)
+
+    @cached_property
+    def _layout_nets(self) -> dict[str, str]:
+        return _net_names_by_own(self.extraction, self.nets)
 
     @cached_property
     def feeds(self) -> dict[int, FeedsOfNet]:
@@ -270,27 +292,14 @@ def layout_circuit(extraction: Extraction, circuit: Circuit, result: LvsResult |
             details={"mismatch_count": result.mismatch_count},
         )
     nets = _net_names(extraction, circuit, result)
-    measured, idle = measured_circuit(extraction)
-    by_layout_name = {net.name: nets[net.id] for net in extraction.nets.values()}
-    devices, sources, stated = [], {}, {device.id: device for device in circuit.devices}
-    taken: set[str] = set()
-    for index, device in enumerate(measured.devices):
-        drawn = _renamed_nets(device, by_layout_name)
-        names = [name for name in (*result.device_pairs.get(device.id, ()), device.id) if name not in taken]
+    by_layout_name, stated = _net_names_by_own(extraction, nets), {device.id: device for device in circuit.devices}
+    sources: dict[str, tuple[int, bool]] = {}
+    for index, device in enumerate(extraction.circuit.devices):
+        names = [name for name in (*result.device_pairs.get(device.id, ()), device.id) if name not in sources]
         name = names[0] if names else f"{device.id}_{index}"
-        taken.add(name)
         wanted = stated.get(name)
-        exchanged = wanted is not None and _exchanged(drawn, wanted)
-        written = wanted is not None and wanted.exchanged
-        devices.append(replace(drawn.with_ends_exchanged() if exchanged else drawn, id=name, exchanged=written))
-        sources[name] = (index, exchanged)
-    return LayoutCircuit(
-        extraction=extraction,
-        circuit=replace(circuit, devices=tuple(devices), modules=(), subcircuits=()),
-        dummies=tuple(_renamed_nets(device, by_layout_name) for device in idle),
-        nets=nets,
-        sources=sources,
-    )
+        sources[name] = index, wanted is not None and _exchanged(_renamed_nets(device, by_layout_name), wanted)
+    return LayoutCircuit(extraction, circuit, nets, sources)
 
 
 def _net_names(extraction: Extraction, circuit: Circuit, result: LvsResult) -> dict[int, str]:
@@ -309,6 +318,11 @@ def _net_names(extraction: Extraction, circuit: Circuit, result: LvsResult) -> d
             taken.add(name)
             names[number] = name
     return names
+
+
+def _net_names_by_own(extraction: Extraction, nets: Mapping[int, str]) -> dict[str, str]:
+    """Return the name of each net by the one that it has in the layout."""
+    return {net.name: nets[net.id] for net in extraction.nets.values()}
 
 
 def _renamed_nets(device: Device, names: Mapping[str, str]) -> Device:

@@ -369,7 +369,7 @@ def layout_networks(
     for number, net in sorted(extraction.nets.items()):
         if only is not None and number not in only:
             continue
-        regions = {name: extraction.shapes(number, name) for name in wires.layers}
+        regions = {name: extraction.merged(number, name) for name in wires.layers}
         unstated = sorted(name for name in wires.unstated if not regions[name].is_empty())
         if unstated:
             unchecked |= {f"resistance of {each}: technology {wires.technology.name} states none" for each in unstated}
@@ -403,8 +403,8 @@ def _without_channels(regions: dict[str, kdb.Region], channels: kdb.Shapes) -> l
     """Take channels out of the poly of a net, keep the contacts on poly only, and return the channels it crosses."""
     near = kdb.Region([shape.polygon for shape in channels.each_touching(regions[POLY].bbox())])
     crossed: list[kdb.Polygon] = list(near.interacting(regions[POLY]).each())
-    regions[CONTACT] &= regions[POLY]
-    regions[POLY] -= near
+    regions[CONTACT] = regions[CONTACT] & regions[POLY]
+    regions[POLY] = regions[POLY] - near
     return crossed
 
 

@@ -301,12 +301,12 @@ class WireExtractor:
     def _read(self, wires: WireNetwork, found: Any, ports: Mapping[int, list[FeedPoint]]) -> None:
         """Take over the nodes and resistors that KLayout found, sorted by place."""
         dbu = self.technology.dbu_um
-        nodes = []
+        nodes, at_port = [], _PEX.RNodeType.VertexPort
         for node in found.each_node():
-            centre = node.location().center()
-            place = FeedPoint(self.names.get(node.layer(), ""), round(centre.x / dbu), round(centre.y / dbu))
-            port = node.port_index() if node.type() == _PEX.RNodeType.VertexPort else -1
-            nodes.append((place, port, node.layer(), node.object_id()))
+            centre, layer = node.location().center(), node.layer()
+            place = FeedPoint(self.names.get(layer, ""), round(centre.x / dbu), round(centre.y / dbu))
+            port = node.port_index() if node.type() == at_port else -1
+            nodes.append((place, port, layer, node.object_id()))
         numbers: dict[int, int] = {}
         for place, port, layer, identity in sorted(nodes):
             numbers[identity] = number = wires.new_node(place)

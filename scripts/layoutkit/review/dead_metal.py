@@ -1,7 +1,4 @@
-"""Findings on metal that carries nothing: stubs and combs, ways that only close a loop, and meanders.
-
-The metal of a net is a graph: pieces of one conductor each, joined by cuts.
-"""
+"""Findings on metal that carries nothing: stubs and combs, ways that only close a loop, and meanders."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ import klayout.db as kdb
 
 from layoutkit.review.finding import Spot
 from layoutkit.review.floorplan import rails_of
-from layoutkit.review.pieces import Pieces
+from layoutkit.review.pieces import Pieces, rectangles
 from layoutkit.review.subject import HEADS_UM, box_around, longer_side, region_of, turned
 
 if TYPE_CHECKING:
@@ -177,7 +174,8 @@ class DeadMetal:
         over = region_of(placed.box for placed in bipolar)  # whose contacts are those of their cell
         for name, metal in subject.metal(net).items():
             pieces.hold(name, metal & over)
-        found, ends, every = [], pieces.dead(pieces.ends), pieces.dead(pieces.gone)
+        found, every = [], pieces.dead(pieces.gone)
+        ends = every if pieces.ends == pieces.gone else pieces.dead(pieces.ends)
         live = {name: metal - every.get(name, kdb.Region()) for name, metal in subject.metal(net).items()}
         for name, dead in every.items():
             whole, plain = subject.shapes(net, name), ends.get(name, kdb.Region())
@@ -273,7 +271,7 @@ class _Rectangles(Pieces):
     """
 
     def __init__(self, subject: Subject, net: str) -> None:
-        super().__init__(subject, net, whole=False)
+        vars(self).update(vars(rectangles(subject, net)))
         self.boxes = [(name, piece.bbox()) for name, piece in self.pieces]
         self.held: dict[int, list[kdb.Box]] = defaultdict(list)
         self.least_way = subject.technology.to_dbu(_DOUBLE_UM)

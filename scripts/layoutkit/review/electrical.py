@@ -392,8 +392,10 @@ class Electrical:
 
     def _drawn_and_fed(self, net: str) -> tuple[object, kdb.Point]:
         """Return what nets that are drawn and fed alike have in common, and the corner of the net's metal."""
-        metal, corner = self.subject.metal_key(net)
+        drawn = [self.subject.shapes(net, name) for name, _ in self.subject.metal_layers]
+        corner = box_around(region.bbox() for region in drawn).p1
         x, y = corner.x, corner.y
+        metal = tuple(hash(frozenset(polygon.moved(-x, -y) for polygon in region.each())) for region in drawn)
         ends = self._ends_of_flow(net)
         fed = frozenset((side, p.x - x, p.y - y, round(ma * _NANO)) for side, at in ends.items() for p, ma in at)
         ports = frozenset((each, p.x - x, p.y - y) for each, p, _ in self.subject.labels.get(net, ()))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import klayout.db as kdb
 
 from layoutkit.review.finding import Unjudged
-from layoutkit.review.subject import box_around, names_of, turned
+from layoutkit.review.subject import box_around, kept, names_of, turned
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -32,6 +32,7 @@ _ACROSS = 0.9  # share of the layout's width from which on a rail crosses it; le
 _LEAST_AT_RAILS = 6  # transistors from which their share at the right rail is judged
 
 
+@kept
 def rails_of(subject: Subject, net: str, *, upright: bool = False) -> list[tuple[str, kdb.Box]]:
     """Return the straight pieces of a supply that are long enough for a rail, and conductors, from below (the left).
 

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import klayout.db as kdb
 
+from layoutkit.review.subject import kept
+
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterator, Sequence
 
     from layoutkit.review.subject import Subject
 
@@ -51,11 +53,13 @@ class Pieces:
                     self._link(number, other, name, outline.bbox() & self.pieces[other][1].bbox())
         for cut in subject.technology.cuts:
             levels = [subject.technology.resolve(level) for level in (cut.below, cut.above)]
-            for box in (via.bbox() for via in subject.shapes(net, cut.name).each()):
-                above = self.at(levels[1], box)
-                for one in self.at(levels[0], box):
-                    for other in above:
-                        self._link(one, other, cut.name, box)
+            joints = _joints(subject, net, cut.name, levels)
+            for boxes in joints if whole else ([via.bbox()] for via in subject.shapes(net, cut.name).each()):
+                above = self.at(levels[1], boxes[0])
+                for one in self.at(levels[0], boxes[0]):
+                    for box in boxes:
+                        for other in above:
+                            self._link(one, other, cut.name, box)
 
     def at(self, conductor: str, place: kdb.Box) -> list[int]:
         """Return the pieces of a conductor at a place; of whole ones that at its middle."""
@@ -87,3 +91,19 @@ class Pieces:
     def _link(self, one: int, other: int, layer: str, where: kdb.Box) -> None:
         self.links[one].append(Link(other, layer, where))
         self.links[other].append(Link(one, layer, where))
+
+
+def _joints(subject: Subject, net: str, cut: str, levels: Sequence[str]) -> Iterator[list[kdb.Box]]:
+    """Yield the cuts of each place where the metal of two conductors overlaps, which join the same two pieces. [dbu]"""
+    cuts, (below, above) = kdb.Shapes(), (subject.shapes(net, level) for level in levels)
+    cuts.insert(subject.shapes(net, cut))
+    for joint in (below & above).each():
+        near = (via.bbox() for via in cuts.each_touching(joint.bbox()))
+        if boxes := [box for box in near if joint.inside(box.center())]:
+            yield boxes
+
+
+@kept
+def rectangles(subject: Subject, net: str) -> Pieces:
+    """Return the metal of a net in rectangles, each as wide as the wire."""
+    return Pieces(subject, net, whole=False)

@@ -21,6 +21,7 @@ from layoutkit.review.subject import (
     HEADS_UM,
     box_around,
     gap_between,
+    kept,
     longer_side,
     names_of,
     region_of,
@@ -384,6 +385,7 @@ def _points(subject: Subject, net: str) -> dict[PlacedDevice, list[tuple[int, in
     return {placed: points for placed, points in found.items() if points}
 
 
+@kept
 def gate_contacts(subject: Subject, net: str, placed: PlacedDevice) -> list[tuple[int, int]]:
     """Return the contacts on the poly of a device's gates. [dbu]"""
     poly = subject.shapes(net, "poly").interacting(region_of(placed.boxes))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, wraps
 from math import sqrt
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, cast
 
 import klayout.db as kdb
 
@@ -19,7 +19,7 @@ from layoutkit.review.currents import device_currents
 from layoutkit.review.finding import Remark
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Container, Hashable, Iterable, Mapping, Sequence
 
     from layoutkit.circuit.circuit import Circuit, Device
     from layoutkit.circuit.constraints import Constraints
@@ -30,17 +30,30 @@ if TYPE_CHECKING:
     from layoutkit.review.finding import Limit, Spot, Unjudged
     from layoutkit.technology import Technology
 
+P = ParamSpec("P")
+T = TypeVar("T")
 
 _CROSSING_UM = 0.5
 """How far from both edges of the metal the ends of a wire that crosses the layout lie at most. [um]"""
 
-
 HEADS_UM = 5.0
 """From the bars, plates or emitters of a device to the straps at their heads. [um]"""
 
-
 MOST_CONTACTS = 300
 """Contacts of a terminal that are looked at; those with more are of pass devices of hundreds of fingers."""
+
+
+def kept(function: Callable[Concatenate[Subject, P], T]) -> Callable[Concatenate[Subject, P], T]:
+    """Let what is asked of a subject be found once; the answer is shared, not to be changed."""
+
+    @wraps(function)
+    def found(subject: Subject, /, *args: P.args, **named: P.kwargs) -> T:
+        key = (function, args, *named.items())
+        if key not in subject.answers:
+            subject.answers[key] = function(subject, *args, **named)
+        return cast("T", subject.answers[key])
+
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,18 +140,16 @@ class Subject:
         self.box = self.cell.bbox()
         self.core = box_around(placed.box for placed in self.placed if placed.device.is_mos)
         self.unjudged: list[Unjudged] = []
-        self._shapes: dict[tuple[str, str], kdb.Region] = {}
-        self._feeds: dict[str, dict[tuple[PlacedDevice, str], Feeds]] = {}
+        self.answers: dict[Hashable, Any] = {}
 
     def _placed(self, result: LvsResult) -> tuple[PlacedDevice, ...]:
-        shapes = self._bodies
         keys = {index: name for name, (index, _) in self.found.sources.items()}
         owners = {part.id: device.id for device in self.circuit.devices for part in device.in_series}
         found: dict[tuple[str, ...], PlacedDevice] = {}
         for index, drawn in enumerate(self.extraction.devices):
             parts = [part for name in result.device_pairs.get(drawn.id, ()) for part in _parts(name, owners)]
             names = tuple(dict.fromkeys(owners[part] for part in parts))
-            boxes = tuple(shapes.box(finger) for finger in drawn.fingers)
+            boxes = tuple(self._bodies.box(finger) for finger in drawn.fingers)
             if names in found:  # of several in series
                 first = found[names]
                 found[names] = replace(first, fingers=first.fingers + drawn.fingers, boxes=first.boxes + boxes)
@@ -220,36 +231,28 @@ class Subject:
         found = [self._bodies.box(finger) for finger in self.extraction.dummies if finger.kind.name == kind]
         return found + [box for p in self.placed if p.device.type == kind and self.is_idle(p) for box in p.boxes]
 
+    @kept
     def feeds(self, net: str) -> dict[tuple[PlacedDevice, str], Feeds]:
         """Return where the terminals of devices meet the wires of a net, by device and terminal of the netlist.
 
         Of many contacts, some stand for those beside them.
         """
-        if net not in self._feeds:
-            self._feeds[net] = {
-                (self.by_key[key], terminal): thinned(each, MOST_CONTACTS)
-                for (key, terminal), each in self.found.feeds.get(self.number[net], {}).items()
-                if key in self.by_key
-            }
-        return self._feeds[net]
+        return {
+            (self.by_key[key], terminal): thinned(each, MOST_CONTACTS)
+            for (key, terminal), each in self.found.feeds.get(self.number[net], {}).items()
+            if key in self.by_key
+        }
 
+    @kept
     def shapes(self, net: str, layer: str) -> kdb.Region:
         """Return the merged shapes of a net on a layer of the extraction; shared, not to be changed."""
-        if (net, layer) not in self._shapes:
-            self._shapes[net, layer] = self.extraction.shapes(self.number[net], layer).merged()
-        return self._shapes[net, layer]
+        return self.extraction.merged(self.number[net], layer)
 
+    @kept
     def metal(self, net: str) -> dict[str, kdb.Region]:
         """Return the shapes of a net on each conductor that it has shapes on."""
         found = {each.name: self.shapes(net, each.name) for each in self.technology.conductors}
         return {name: region for name, region in found.items() if not region.is_empty()}
-
-    def metal_key(self, net: str) -> tuple[tuple[int, ...], kdb.Point]:
-        """Return what the metal of a net has in common with metal that is drawn alike elsewhere, and its corner."""
-        regions = [self.shapes(net, name) for name, _ in self.metal_layers]
-        corner = box_around(region.bbox() for region in regions).p1
-        alike = (frozenset(polygon.moved(-corner.x, -corner.y) for polygon in each.each()) for each in regions)
-        return tuple(hash(each) for each in alike), corner
 
     @cached_property
     def metal_layers(self) -> tuple[tuple[str, str], ...]:
@@ -279,13 +282,11 @@ class Subject:
         """The nets of the layout that the netlist has, in the order of the layout: names decide nothing."""
         return sorted((net for net in self.circuit.nets if net in self.number), key=self.number.__getitem__)
 
+    @kept
     def layer(self, name: str) -> kdb.Region:
         """Return the merged shapes of a layer or role of the technology, of the whole cell."""
-        if ("", name) not in self._shapes:
-            index = self.cell.layout().find_layer(*self.technology.spec(name).gds)
-            found = kdb.Region() if index is None else kdb.Region(self.cell.begin_shapes_rec(index))
-            self._shapes["", name] = found.merged()
-        return self._shapes["", name]
+        index = self.cell.layout().find_layer(*self.technology.spec(name).gds)
+        return kdb.Region() if index is None else kdb.Region(self.cell.begin_shapes_rec(index)).merged()
 
     def role(self, role: str) -> kdb.Region:
         """Return the merged shapes of a role; empty where the technology has none."""

@@ -11,7 +11,7 @@ import klayout.db as kdb
 from layoutkit.review.currents import USUAL_REFERENCE
 from layoutkit.review.finding import Spot
 from layoutkit.review.floorplan import rails_of
-from layoutkit.review.pieces import Pieces
+from layoutkit.review.pieces import rectangles
 from layoutkit.review.ports_and_cuts import Extents, gate_contacts
 from layoutkit.review.room_and_wells import rings_of
 from layoutkit.review.subject import PlacedDevice, box_around, gap_between, longer_side, names_of, region_of
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from layoutkit.review.finding import Remark
+    from layoutkit.review.pieces import Pieces
     from layoutkit.review.subject import Subject
 
 _MOST_CONTACTS = 3000  # supplies of more are meshes over power devices
@@ -186,7 +187,7 @@ class _Ways:
     """What is left of the ways from the ports of a supply to its devices without the metal of a place."""
 
     def __init__(self, subject: Subject, net: str, ends: Mapping[PlacedDevice, Sequence[kdb.Box]]) -> None:
-        self.subject, self.net, self.pieces = subject, net, Pieces(subject, net, whole=False)
+        self.subject, self.net, self.pieces = subject, net, rectangles(subject, net)
         first, *others = (each.name for each in subject.technology.conductors)
         self.low = (first, *others[:1])
         labels = [(name, kdb.Box(point, point)) for name, point, _ in subject.labels.get(net, ())]
@@ -368,7 +369,7 @@ def necks(
     """
     import networkx as nx
 
-    pieces, first = Pieces(subject, net, whole=False), subject.technology.conductors[0].name
+    pieces, first = rectangles(subject, net), subject.technology.conductors[0].name
     roots = {piece for name, place in starts for piece in pieces.at(name, place)}
     fed: dict[int, list[PlacedDevice]] = {}
     for placed, points in ends.items():
