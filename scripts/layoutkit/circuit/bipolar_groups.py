@@ -32,7 +32,11 @@ _MOST_ON_A_NET = 16
 
 
 def bipolar_groups(
-    channels: Channels, order: Mapping[str, int], inputs: Iterable[Sequence[Device]], images: Iterable[Sequence[str]]
+    channels: Channels,
+    order: Mapping[str, int],
+    inputs: Iterable[Sequence[Device]],
+    images: Iterable[Sequence[str]],
+    crossed: Iterable[Sequence[str]],
 ) -> tuple[list[Found], list[Found]]:
     """Return the pairs of bipolar transistors, with their cascodes and followers, and the arrays of all others.
 
@@ -41,21 +45,22 @@ def bipolar_groups(
         order: Id of each device to its place in the netlist.
         inputs: The input pairs of channels, on which bipolar cascodes may stand.
         images: Each two devices that mirror each other.
+        crossed: Each two devices that drive each other.
     """
-    pairs = _pairs(channels, order)
+    pairs = _pairs(channels, order, {frozenset(pair) for pair in crossed})
     outputs = [[device.terminals["d"] for device in pair] for pair in inputs]
     outputs += [[channels.circuit.device(name).terminals["c"] for name in pair.devices] for pair in pairs]
     pairs += [*_cascodes(channels, outputs, order), *_followers(channels, images)]
     return pairs, _arrays(channels, order, {name for pair in pairs for name in pair.devices})
 
 
-def _pairs(channels: Channels, order: Mapping[str, int]) -> list[Found]:
+def _pairs(channels: Channels, order: Mapping[str, int], latched: Collection[frozenset[str]]) -> list[Found]:
     """Return the only two equal transistors on one tail with separate bases and collectors, and cross-coupled ones."""
     found, bipolars = [], [d for d in channels.circuit.devices if d.type in {"npn", "pnp"}]
     listed = sorted(bipolars, key=lambda device: order[device.id])
     for (_, tail), members in grouped(listed, lambda device: (drawing(device), _tail(channels, device))).items():
         several = [*combinations(members, 2)] if len(members) <= _MOST_ON_A_NET else []
-        crossed = [pair for pair in several if _drives(channels, *pair) == _drives(channels, *pair[::-1]) is not None]
+        crossed = [pair for pair in several if frozenset(device.id for device in pair) in latched]
         alone = several if len(several) == 1 and tail not in channels.supplies else []
         for pair in crossed or alone:
             if all(len({device.terminals[end] for device in pair}) == 2 for end in "bc"):
@@ -163,21 +168,6 @@ def _bipolar_diodes(channels: Channels, devices: Iterable[Device], used: Collect
         lambda device: (device.type, device.model.lower(), device.terminals["e"]),
     )
     return [members for members in diodes.values() if len({device.terminals["b"] for device in members}) > 1]
-
-
-def _drives(channels: Channels, one: Device, other: Device) -> object:
-    """Return how the collector of one transistor, no supply, drives the base of another one; None if it does not.
-
-    It is on that base, or passive devices join them, of which it is how they are drawn.
-    """
-    nets = {one.terminals["c"], other.terminals["b"]}
-    if one.terminals["c"] in channels.supplies:
-        return None
-    places = channels.circuit.nets[other.terminals["b"]]
-    beside = [channels.circuit.device(place.device) for place in places] if len(places) <= _MOST_ON_A_NET else []
-    passives = [device for device in beside if device.type in ("resistor", "capacitor")]
-    joining = [drawing(device) for device in passives if nets == {device.terminals[end] for end in device.kind.ends}]
-    return sorted(joining, key=str) if joining or len(nets) == 1 else None
 
 
 def _bipolars(devices: Sequence[Device], order: Mapping[str, int]) -> Found:

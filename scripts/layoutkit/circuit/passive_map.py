@@ -23,7 +23,7 @@ from layoutkit.circuit.bipolar_map import map_bipolar, sized, with_units
 from layoutkit.circuit.readers.model_names import width_in_name
 from layoutkit.circuit.roles import find_roles
 from layoutkit.circuit.supplies import structural_supplies
-from layoutkit.circuit.symmetry_graph import grouped
+from layoutkit.circuit.symmetry_graph import shared_nets
 from layoutkit.circuit.widths import nearest_width
 from layoutkit.errors import GeometryError, NetlistError, listed, sentences
 from layoutkit.technology.device_kinds import DEEP_WELL
@@ -41,7 +41,7 @@ from layoutkit.technology.passive_sizes import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from layoutkit.circuit.circuit import Circuit, Device
 
@@ -267,26 +267,6 @@ def value_groups(circuit: Circuit, models: Mapping[str, str]) -> list[list[Devic
         lambda device: models[device.id],
         supplies.nets,
     )
-
-
-def shared_nets(
-    devices: Sequence[Device], key: Callable[[Device], Hashable], apart: Collection[str]
-) -> list[list[Device]]:
-    """Return those devices in groups of two and more of one ``key`` that an end on a common net joins.
-
-    Args:
-        devices: Devices.
-        key: What the devices of a group have in common.
-        apart: Nets that join none.
-    """
-    from networkx.utils import UnionFind
-
-    joined = UnionFind(device.id for device in devices)
-    first: dict[tuple[Hashable, str], Device] = {}
-    for device in devices:
-        for net in {device.terminals[end] for end in device.kind.ends} - set(apart):
-            joined.union(first.setdefault((key(device), net), device).id, device.id)
-    return [group for group in grouped(devices, lambda device: joined[device.id]).values() if len(group) > 1]
 
 
 def with_sides(device: Device) -> Device:

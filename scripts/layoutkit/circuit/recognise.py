@@ -156,7 +156,7 @@ class _Recognition:
             self._add(group)
         pairs = [self._pair(pair.devices) for pair in self._found["differential_pair"]]
         images = [names for _, *names in self._images()]
-        bipolar_pairs, arrays = bipolar_groups(self._channels, self._order, pairs, images)
+        bipolar_pairs, arrays = bipolar_groups(self._channels, self._order, pairs, images, self._symmetry.crossed)
         ratios = [
             *ResistorRatios(self._channels, self._order).found(self._found["current_mirror"], arrays, pairs),
             *capacitor_ratios(self._channels, self._order, images),

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from layoutkit.circuit.channels import electrical_width, gate_length
 from layoutkit.circuit.mirrors import Found
-from layoutkit.circuit.symmetry_graph import drawing, grouped, same_size
+from layoutkit.circuit.symmetry_graph import drawing, grouped, same_size, shared_nets
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -416,49 +416,28 @@ def _mixers(channels: Channels, pairs: Iterable[Found]) -> Iterator[Found]:
     joints, outer = ({net for one, other in two for net in nets(ends(one), ends(other))} for nets in (and_, xor))
     two = [pair for pair in two if (joints & outer).isdisjoint({*ends(pair[0]), *ends(pair[1])})]  # none on another
     names = (name for one, other in two if ends(one) & ends(other) for name in (one, other))
-    left = {name: channels.mos[name] for name in dict.fromkeys(names)}
+    paired = {name: channels.mos[name] for name in dict.fromkeys(names)}
 
-    def switched(device: Device) -> list[Device]:
-        """Return the transistors on both ends of one; none where another kind or a supply is there."""
+    def switches(device: Device) -> bool:
+        """Whether nothing but equal transistors of pairs is on both ends of one."""
         nets = ends(device.id)
         beside = [each for net in sorted(nets) for each in channels.channel_ends(net)[: _MOST_ON_A_NET + 1]]
         alike = all(each.id in paired and drawing(each) == drawing(device) for each in beside)
-        return beside if alike and not any(net in channels.supplies for net in nets) else []
+        return alike and not any(net in channels.supplies for net in nets)
 
-    paired = frozenset(left)
-    while left:
-        found = [left.pop(next(iter(left)))]
-        whole = True
-        for device in found:  # which grows
-            beside = switched(device)
-            whole = whole and bool(beside)
-            found += [left.pop(name) for name in dict.fromkeys(each.id for each in beside) if name in left]
-        if whole and len(found) >= FEWEST_IN_MIXER:
+    for found in shared_nets(list(filter(switches, paired.values())), drawing, ()):
+        if len(found) >= FEWEST_IN_MIXER:
             yield _group(found, {})
 
 
 def _ladders(channels: Channels, taken: Collection[str]) -> Iterator[Found]:
     """Yield the equal transistors on one gate whose channels form one network, as a divider of currents."""
-    alike: dict[Any, list[Device]] = defaultdict(list)
-    for device in channels.mos.values():
-        ends = {device.terminals["d"], device.terminals["s"]}
-        if device.both_ways and device.id not in taken and not any(net in channels.supplies for net in ends):
-            alike[device.terminals["g"], drawing(device)].append(device)
-    for devices in alike.values():
-        on: dict[str, list[Device]] = defaultdict(list)
-        for device in devices:
-            for end in ("d", "s"):
-                on[device.terminals[end]].append(device)
-        left = {device.id: device for device in devices}
-        while left:
-            found = [left.pop(next(iter(left)))]
-            for device in found:  # which grows
-                for end in ("d", "s"):
-                    found += [left.pop(other.id) for other in on[device.terminals[end]] if other.id in left]
-            branches = any(len(on[device.terminals[end]]) > 2 for device in found for end in ("d", "s"))
-            if len(found) >= FEWEST_IN_LADDER and branches:
-                names = {device.id for device in found}
-                yield _group([device for device in devices if device.id in names], {})
+    free = [device for device in channels.mos.values() if device.both_ways and device.id not in taken]
+    inside = [device for device in free if not any(device.terminals[end] in channels.supplies for end in "ds")]
+    for found in shared_nets(inside, lambda device: (device.terminals["g"], drawing(device)), ()):
+        ends = Counter(device.terminals[end] for device in found for end in "ds")
+        if len(found) >= FEWEST_IN_LADDER and max(ends.values()) > 2:
+            yield _group(found, {})
 
 
 def _group(devices: Iterable[Device], properties: dict[str, Any]) -> Found:

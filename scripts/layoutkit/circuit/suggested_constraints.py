@@ -20,13 +20,12 @@ from layoutkit.circuit.constraints import (
     SymmetryGroup,
 )
 from layoutkit.circuit.orientation import carries_both_ways, is_off
-from layoutkit.circuit.passive_map import shared_nets
 from layoutkit.circuit.recognise import MODULE_TYPES
 from layoutkit.circuit.repeated import find_repeated
 from layoutkit.circuit.roles import find_roles
 from layoutkit.circuit.supplies import structural_supplies
 from layoutkit.circuit.symmetry import DUMMY_PAIR, decouples, is_tied, off_end
-from layoutkit.circuit.symmetry_graph import grouped, same_size
+from layoutkit.circuit.symmetry_graph import grouped, same_size, shared_nets
 from layoutkit.errors import listed
 
 if TYPE_CHECKING:

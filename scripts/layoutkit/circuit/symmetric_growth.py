@@ -106,14 +106,12 @@ class Growth:
         return True
 
     def _decide(self) -> bool:
-        """Pair two of several candidates that lead to the same known nets; return whether there were any."""
-        alike = self._graph.lead_alike
+        """Pair two of several candidates and return whether there were any; ``is_exchange`` tells if they are right."""
         while self._open:
             nets = next(iter(self._open))
             ours, theirs = self._groups(*nets, _INPUTS), self._groups(*nets[::-1], _INPUTS)
             for a, b in ((a, b) for key, row in ours.items() for a in row for b in theirs.get(key, ()) if a != b):
-                found = self._facing(a, b)
-                if found is not None and all(alike(left, right, self.images) for _, left, right in found.nets):
+                if (found := self._facing(a, b)) is not None:
                     self._commit(a, b, found)
                     return True
             del self._open[nets]

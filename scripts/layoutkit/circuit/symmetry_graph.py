@@ -14,7 +14,7 @@ from layoutkit.circuit.canonical import canonical_order
 from layoutkit.circuit.orientation import carries_both_ways, is_off
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 
     from layoutkit.circuit.circuit import BlackBox, Circuit, Device
     from layoutkit.circuit.supplies import Supplies
@@ -26,7 +26,6 @@ ROUNDS = 8
 BOTH_WAYS = "both ways"
 _PASSIVES = ("resistor", "capacitor")
 _MOST_PASSIVES = 4
-_AHEAD = 3  # over so many elements two nets are compared
 MOST_ALIKE = 8
 """Elements that look alike from everywhere; among more, as in an array, none are tried."""
 CONTROLS = frozenset({"g", "b"})
@@ -80,6 +79,26 @@ def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list
     for item in items:
         found[key(item)].append(item)
     return found
+
+
+def shared_nets(
+    devices: Sequence[Device], key: Callable[[Device], Hashable], apart: Collection[str]
+) -> list[list[Device]]:
+    """Return those devices in groups of two and more of one ``key`` that an end on a common net joins.
+
+    Args:
+        devices: Devices.
+        key: What the devices of a group have in common.
+        apart: Nets that join none.
+    """
+    from networkx.utils import UnionFind
+
+    joined = UnionFind(device.id for device in devices)
+    first: dict[tuple[Hashable, str], Device] = {}
+    for device in devices:
+        for net in {device.terminals[end] for end in device.kind.ends} - set(apart):
+            joined.union(first.setdefault((key(device), net), device).id, device.id)
+    return [group for group in grouped(devices, lambda device: joined[device.id]).values() if len(group) > 1]
 
 
 class SymmetryGraph:
@@ -164,22 +183,6 @@ class SymmetryGraph:
     def alike(self) -> dict[int, list[int]]:
         """The elements that look alike from everywhere, by their colour."""
         return grouped(range(len(self.elements)), self.colours[-1].__getitem__)
-
-    def lead_alike(self, left: str, right: str, images: Mapping[str, str]) -> bool:
-        """Whether over few elements two nets lead to supplies and to nets with ``images`` that are images."""
-        return self._leads_to(left, images, _AHEAD, turned=True) == self._leads_to(right, images, _AHEAD)
-
-    def _leads_to(self, net: str, images: Mapping[str, str], depth: int, *, turned: bool = False) -> str:
-        if net in images or net in self.supplies:
-            return images.get(net, net) if turned else net
-        places = self.on_net[net]
-        if not depth or len(places) > MOST_ALIKE:
-            return ""
-        rows = []
-        for index, role in places:
-            far = sorted(self._leads_to(end, images, depth - 1, turned=turned) for _, end in self.elements[index].ends)
-            rows.append((role, self.colours[-1][index], far))
-        return repr(sorted(rows))
 
     def is_switch(self, name: str) -> bool:
         """Whether a transistor switches a signal: it does so itself, or its gate is on that of one that does."""

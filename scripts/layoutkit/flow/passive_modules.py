@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING
 
 from layoutkit.circuit.canonical import natural
 from layoutkit.circuit.constraints import OF_PLACES
-from layoutkit.circuit.passive_map import shared_nets
 from layoutkit.circuit.ranked_names import named_after
 from layoutkit.circuit.roles import find_roles
 from layoutkit.circuit.supplies import substrate_net
 from layoutkit.circuit.symmetry import facing_nets
+from layoutkit.circuit.symmetry_graph import shared_nets
 from layoutkit.draw.deep_well import isolate, needs_deep_well
 from layoutkit.draw.generators import BlockSpec, draw_block
 from layoutkit.draw.mos import MAX_ASPECT
