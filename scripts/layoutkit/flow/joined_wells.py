@@ -223,19 +223,19 @@ def _wide_enough(patch: kdb.Region, wells: kdb.Region, width: int) -> kdb.Region
 
 
 def _far_enough(patch: kdb.Region, wells: kdb.Region, space: int) -> kdb.Region:
-    """Return a filling without the pieces that only make gaps smaller. [dbu]"""
+    """Return a filling without the pieces that only make the gaps around them smaller. [dbu]"""
 
-    def gaps(filling: kdb.Region) -> kdb.EdgePairs:
-        return (wells + filling).merged().space_check(space, False, kdb.Metrics.Euclidian)
+    def gaps(filling: kdb.Region, around: kdb.Region) -> kdb.EdgePairs:
+        return (around + filling).merged().space_check(space, False, kdb.Metrics.Euclidian)
 
-    def least(found: kdb.EdgePairs) -> int:
-        return min((pair.distance() for pair in found.each()), default=space)
+    def least(filling: kdb.Region, around: kdb.Region) -> int:
+        return min((pair.distance() for pair in gaps(filling, around).each()), default=space)
 
-    left = gaps(patch)
-    for piece in patch.interacting(left.polygons()).each():
-        without = patch - kdb.Region(piece)
-        if least(gaps(without)) > least(left):
-            patch, left = without, gaps(without)
+    for piece in patch.interacting(gaps(patch, wells).polygons()).each():
+        near = kdb.Region(piece.bbox().enlarged(space, space))
+        here, around = patch & near, wells & near
+        if least(here - kdb.Region(piece), around) > least(here, around):
+            patch -= kdb.Region(piece)
     return patch
 
 

@@ -161,6 +161,26 @@ def test_wells_that_only_a_narrow_bridge_could_join_stay_apart():
     assert found["violations"] == []
 
 
+@pytest.mark.parametrize("count", [1, 2])
+def test_what_cannot_fill_a_gap_does_not_make_it_smaller_wherever_else_there_is_one(count):
+    """Rings of substrate taps stand in two quarters around the corners of three wells, at each of several places."""
+    technology = load("sky130A")
+    corners = [(6235, 3795, 8345, 8580), (8345, 3795, 8665, 8580), (8665, 0, 13865, 8580), (555, 9970, 5755, 19505)]
+    taps = [(735, 9165, 5575, 9415), (5325, 1285, 5575, 9415), (6360, 9185, 13600, 9435), (6360, 9185, 6610, 19380)]
+    places = [kdb.Trans(15590 * number, 0) for number in range(count)]
+    boxes = [place * kdb.Box(*corner) for place in places for corner in corners]
+    layout = kdb.Layout()
+    layout.dbu = technology.dbu_um
+    cell = layout.create_cell("wells")
+    for place in places:
+        for tap in taps:
+            cell.shapes(technology.layer(layout, technology.resolve("tap"))).insert(place * kdb.Box(*tap))
+    cell.shapes(technology.layer(layout, "nwell")).insert(kdb.Region(boxes))
+    join_wells(technology, cell, [], [Well("nwell", "vdd", (), kdb.Region(box)) for box in boxes])
+    found = check(layout, cell, technology, Options(rule_ids=["nwell.1", "nwell.2a"])).summary()
+    assert found["violations"] == []
+
+
 def test_a_gap_that_can_be_filled_only_up_to_a_foreign_corner_is_filled_so_far():
     """Two wells beside a third; a ring of substrate taps ends at the corner where all three nearly meet."""
     technology = load("sky130A")
