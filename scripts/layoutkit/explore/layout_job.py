@@ -21,7 +21,7 @@ from layoutkit.circuit.readers.findings import Findings
 from layoutkit.circuit.readers.source import NetlistText, read_text
 from layoutkit.circuit.readers.spice_files import StatementReader
 from layoutkit.errors import LayoutkitError, did_you_mean, sentences
-from layoutkit.explore.scoreboard import row
+from layoutkit.explore.scoreboard import STATED, row
 from layoutkit.flow.build import FILES, build_layout
 from layoutkit.flow.design import LayoutRequest, read_circuit
 from layoutkit.flow.summary import faults, largest_offset
@@ -35,16 +35,8 @@ if TYPE_CHECKING:
 
 CAPACITANCE, POST_LAYOUT, CHANGE = "capacitance", "post_layout", "post_layout_change"
 REVIEW = ("review_must", "review_should")
-OF_A_NAME = {
-    CAPACITANCE: ("fF", "capacitance of the wires of net {}", "NET"),
-    POST_LAYOUT: ("", "{} as simulated with the parasitics of the layout, in its own unit", "MEASUREMENT"),
-    CHANGE: (
-        "",
-        "change of {} from netlist to layout, either way, in %; in its own unit for dB and offsets",
-        "MEASUREMENT",
-    ),
-}
-"""Objectives that are followed by a name, such as that of a net: unit, meaning, and what the name is."""
+OF_A_NAME: dict[str, dict[str, str]] = STATED["objectives_of_a_name"]
+"""Objectives that are followed by a name, such as that of a net."""
 _FORM = re.compile(r"(?:(min|max) )?([a-z_]+)(?: (\S+))?")
 FUNCTION, MEASURES = f"{__name__}:build_and_measure", f"{__name__}:measures"
 PATHS = ("netlist_path", "technology", "constraints")
@@ -100,25 +92,13 @@ def _symmetry_error(report: Mapping[str, Any]) -> float | None:
     return round(max(errors), 6) if errors else None
 
 
-FIGURES = {
-    "area": ("um2", "area of the box around the layout", "metrics.metrics.total_area"),
-    "wire_length": ("um", "length of all wires", "routing.total_wire_length"),
-    "vias": ("", "vias of the router", "routing.via_count"),
-    "aspect": ("", "longer over shorter side", "placement.aspect"),
-    "symmetry_error": (
-        "", "worst symmetric pair of nets or matched devices: area that its mirror image does not cover", ""
-    ),
-    "offset": ("mV", "largest predicted systematic offset of a pair, of what is modelled", ""),
-    "review_must": ("", "findings of the design review that must be mended", "review.must"),
-    "review_should": ("", "findings of the design review that are worth mending", "review.should"),
-    "mirror_error": ("%", "largest predicted systematic error of a mirror, of what is modelled", ""),
-}  # fmt: skip
-"""Name to unit, meaning, and where it is in the report of a build; empty where ``figures_of`` computes it."""
+FIGURES: dict[str, dict[str, str]] = STATED["objectives"]
+"""Objectives by name; ``figures_of`` computes those that state no place in the report of a build."""
 
 
 def figures_of(report: Mapping[str, Any]) -> dict[str, float | None]:
     """Return the figures in the report of a build, None for those that it does not have."""
-    found = {name: value_at(report, path) for name, (_, _, path) in FIGURES.items()}
+    found = {name: value_at(report, each.get("at", "")) for name, each in FIGURES.items()}
     computed = {"offset": _offset(report, "mV"), "mirror_error": _offset(report, "%")}
     return found | computed | {"symmetry_error": _symmetry_error(report)}
 
@@ -135,17 +115,17 @@ def objectives_of(texts: Sequence[str]) -> tuple[Objective, ...]:
         form = _FORM.fullmatch(text)
         goal, word, of = form.groups() if form else (None, text, None)
         if word in OF_A_NAME and of:
-            unit, meaning = OF_A_NAME[word][0], OF_A_NAME[word][1].format(of)
+            stated = OF_A_NAME[word]
         elif word in FIGURES and not of:
-            unit, meaning = FIGURES[word][:2]
+            stated = FIGURES[word]
         else:
-            known = [*FIGURES, *(f"{each} {what}" for each, (_, _, what) in OF_A_NAME.items())]
+            known = [*FIGURES, *(f"{each} {stated['of']}" for each, stated in OF_A_NAME.items())]
             faults.append(f"unknown objective {text!r}{did_you_mean(word, known)}; allowed: {', '.join(known)}")
             continue
         name = f"{word} {of}" if of else word
         if name in found:
             faults.append(f"{name} is stated twice")
-        found[name] = Objective(name, unit, goal == "max", meaning)
+        found[name] = Objective(name, stated.get("unit", ""), goal == "max", stated["text"].format(of))
     if faults:
         raise LayoutkitError(sentences(faults), details={"param_name": "objectives", "errors": faults})
     return tuple(found.values())

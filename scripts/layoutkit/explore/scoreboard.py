@@ -53,30 +53,9 @@ class Figure:
     judged: bool = True
 
 
-FIGURES = (
-    Figure("devices", "devices", "devices of the mapped circuit", judged=False),
-    Figure("area_um2", "area um2", "box of wells, diffusion, taps, poly and capacitor plates", 0.1),
-    Figure("area_over_modules", "area / modules", "box of modules and rings over the sum of the modules", 0.005),
-    Figure("aspect", "aspect", "longer over shorter side of the layout", 0.02),
-    Figure("wire_um", "wires um", "length of all wires", 0.5),
-    Figure("wire_over_bound", "wires / bound", "length of all wires over a lower bound of it", 0.01),
-    Figure("vias", "vias", "vias of the router", 1),
-    Figure("single_cuts", "single cuts", "vias with one cut", 1),
-    Figure("mirror_error", "mirror error", "part of all metal that has no mirror image about the gates' middle", 0.005),
-    Figure("pair_error", "pair error", "the same for the worst symmetric pair of nets", 0.005),
-    Figure("unmirrored_pairs", "unmirrored pairs", "symmetric net pairs whose wires are not mirror images"),
-    Figure("offset_mv", "offset mV", "largest predicted systematic offset of a pair, of what is modelled", 0.005),
-    Figure("mirror_percent", "mirror %", "largest predicted systematic error of a mirror, of what is modelled", 0.005),
-    Figure("ports_inside", "ports inside", "ports whose metal does not reach the edge"),
-    Figure("ports", "ports", "ports with a label", judged=False),
-    Figure("unrouted", "unrouted", "nets that are not routed"),
-    Figure("drc", "DRC", "violations, unchecked rules and layers"),
-    Figure("lvs", "LVS", "1 unless the layout matches the netlist"),
-    Figure("review_must", "must", "findings of the design review that must be mended"),
-    Figure("review_should", "should", "findings of the design review worth mending", judged=False),
-    Figure("cpu_s", "CPU s", "processor time of the build", judged=False),
-    Figure("peak_mb", "MB", "most memory of the build", 50),
-)  # fmt: skip
+STATED: dict[str, Any] = json.loads(Path(__file__).with_name("figures.json").read_text("utf-8"))
+"""What the columns of the board and the objectives of a search are."""
+FIGURES = tuple(Figure(**each) for each in STATED["board"])
 
 
 def row(workspace: Path) -> dict[str, Any]:

@@ -28,13 +28,13 @@ from layoutkit.extract.resistor_devices import diffusion
 from layoutkit.technology.device_specs import frames_of, layer_of_frame
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
+    from layoutkit.extract.resistor_devices import Drawn
     from layoutkit.technology import PassiveSpec, Technology
     from layoutkit.technology.device_cell import DeviceCell, Points
     from layoutkit.technology.device_specs import Frame
 
-    Layer = Callable[[str], kdb.Region]
 
 SUBSTRATE = "substrate"  # the layer that is one net everywhere, and the name of that net
 OF_TWO, OF_THREE = ("A", "C"), ("C", "B", "E")
@@ -66,29 +66,25 @@ class CellDevices:
     boxes: kdb.Region = field(default_factory=kdb.Region)
 
 
-def cell_devices(technology: Technology, layer: Layer) -> CellDevices:
-    """Return the devices of ``technology`` that state a cell, found in a layout.
-
-    Args:
-        technology: Process.
-        layer: Returns the merged shapes of a layer.
-    """
-    found = CellDevices()
+def cell_devices(drawn: Drawn) -> CellDevices:
+    """Return the devices of a technology that state a cell, found in a layout."""
+    technology, search = drawn.technology, _Search(drawn)
+    found = search.found
     specs = [spec for _, spec in sorted(technology.passives.items()) if spec.cell is not None]
     found.emitters = {spec.name: kdb.Region() for spec in specs}
-    cells = [spec.cell for spec in specs if spec.cell is not None]
-    for marker in sorted({cell.marker for cell in cells}):
+    for marker in sorted({spec.cell.marker for spec in specs if spec.cell}):
         own = [spec for spec in specs if spec.cell and spec.cell.marker == marker]
         shared = any(marker in other.markers for other in technology.passives.values())
-        for polygon in layer(marker).each():
-            if own[0].cell and own[0].cell.fixed:
-                _read_fixed(technology, own, polygon, layer, found)
-            elif not shared or any(_has_wells(technology, each, kdb.Region(polygon), layer) for each in own):
-                _read(technology, own, polygon, layer, found, alone=not shared)
+        fixed = own[0].cell is not None and own[0].cell.fixed
+        for polygon in drawn.layer(marker).each():
+            if fixed:
+                search.read(own, polygon, alone=_mark_cells_alone(technology, own))
+            elif not shared or any(search.has_wells(each, kdb.Region(polygon)) for each in own):
+                search.read(own, polygon, alone=not shared)
     emitters = {(spec.cell.emitter, spec.type) for spec in specs if spec.cell and spec.cell.emitter}
     elsewhere = {technology.role(role) for role in ("active", "poly")}
     for emitter, kind in sorted(each for each in emitters if each[0] not in elsewhere):
-        outside = layer(emitter).outside(found.windows)
+        outside = drawn.layer(emitter).outside(found.windows)
         known = kdb.Region()
         for region, _ in found.loose.get(kind, ()):
             known.insert(region.bbox())
@@ -98,38 +94,110 @@ def cell_devices(technology: Technology, layer: Layer) -> CellDevices:
     return found
 
 
-def _has_wells(technology: Technology, spec: PassiveSpec, window: kdb.Region, layer: Layer) -> bool:
-    """Return whether each well of the cell of ``spec`` is in ``window``: others share its marker."""
-    drawn = () if spec.cell is None else spec.cell.shapes(1, spec.min_l)
-    return not any((layer(n) & window).is_empty() for n in drawn if technology.spec(n).purpose == "well")
-
-
-def _read_fixed(
-    technology: Technology, specs: list[PassiveSpec], marker: kdb.Polygon, layer: Layer, found: CellDevices
-) -> None:
-    """Add the device of one size in ``marker``, or the marker and what differs to its loose shapes.
-
-    A marker of another size is loose where it marks such devices alone.
-    """
-    box, reasons, kind = marker.bbox(), dict[str, str](), specs[0].type
+def _mark_cells_alone(technology: Technology, specs: list[PassiveSpec]) -> bool:
+    """Return whether the markers of cells of one size mark nothing else; of another size they are theirs as well."""
     others = {name for each in technology.passives.values() if each.cell is None for name in each.markers}
     others |= {name for each in technology.devices.values() for name in each.marked_by} | {*technology.roles.values()}
-    alone = all(spec.cell is not None and spec.cell.marker not in others for spec in specs)
-    for spec in specs:
-        if (cell := spec.cell) is None:
-            continue
-        size = (cell.most, spec.min_l)
-        for placed in _placements(cell, size, box):
-            difference = _difference(technology, spec, size, placed, layer)
-            if not difference:
-                _add(technology, spec, size, placed, layer, found)
-                return
-            reasons.setdefault(spec.name, f"not a {spec.name}: {difference}")
-            kind = spec.type
-    if alone or reasons:
-        names = ", ".join(spec.name for spec in specs)
-        reason = "; ".join(reasons.values()) or f"its size is not that of the foundry's cell of {names}"
-        found.loose.setdefault(kind, []).append((kdb.Region(marker), reason))
+    return all(spec.cell is not None and spec.cell.marker not in others for spec in specs)
+
+
+class _Search:
+    """Compares what a layout draws in markers with the foundry's cells."""
+
+    def __init__(self, drawn: Drawn) -> None:
+        self.technology, self.layer = drawn.technology, drawn.layer
+        self.found = CellDevices()
+
+    def has_wells(self, spec: PassiveSpec, window: kdb.Region) -> bool:
+        """Return whether each well of the cell of ``spec`` is in ``window``: others share its marker."""
+        cell = () if spec.cell is None else spec.cell.shapes(1, spec.min_l)
+        return not any((self.layer(n) & window).is_empty() for n in cell if self.technology.spec(n).purpose == "well")
+
+    def read(self, specs: list[PassiveSpec], marker: kdb.Polygon, *, alone: bool) -> None:
+        """Add the device in ``marker`` to what is found, or the marker and what differs to its loose shapes.
+
+        A marker that is not ``alone`` marks other devices as well: of another size it is theirs.
+        """
+        window, reasons, kind = kdb.Region(marker), list[str](), specs[0].type
+        otherwise = "it holds no emitter of a known device"
+        for spec, cell in ((each, each.cell) for each in specs if each.cell):
+            sizes, reason = self._sizes(spec, cell, window)
+            differences = []
+            for size, placed in ((one, each) for one in sizes for each in _placements(cell, one, marker.bbox())):
+                difference = self._difference(spec, cell, size, placed)
+                if not difference:
+                    self._add(spec, cell, size, placed)
+                    return
+                differences.append(difference)
+            if differences:
+                reason = f"not a {spec.name}: {differences[0]}"
+                kind = spec.type if cell.fixed else kind
+            elif cell.fixed:
+                names = ", ".join(each.name for each in specs)
+                otherwise = f"its size is not that of the foundry's cell of {names}"
+            elif sizes and alone:
+                reason = f"not a {spec.name}: its {cell.marker} has another size"
+            reasons += [reason] if reason else []
+        if alone or reasons:
+            self.found.loose.setdefault(kind, []).append((window, "; ".join(reasons) or otherwise))
+
+    def _sizes(self, spec: PassiveSpec, cell: DeviceCell, window: kdb.Region) -> tuple[list[tuple[int, int]], str]:
+        """Return the sizes (emitters, their length) that a device in ``window`` may have, and why it has none."""
+        if cell.fixed:
+            return [(cell.most, spec.min_l)], ""
+        emitters = (self.layer(cell.emitter) & window).merged()
+        if emitters.is_empty():
+            return [], ""
+        if spec.min_l == spec.max_l:
+            return [(count, spec.min_l) for count in range(1, cell.most + 1)], ""
+        first, count = next(emitters.each()).bbox(), emitters.count()
+        length = max(first.width(), first.height())
+        if length < spec.min_l or length > (spec.max_l or length) or count > cell.most:
+            return [], f"{spec.name} has no {count} emitters of {self.technology.to_um(length):g} um"
+        return [(count, length)], ""
+
+    def _difference(self, spec: PassiveSpec, cell: DeviceCell, size: tuple[int, int], placed: kdb.Trans) -> str:
+        """Return what differs from the foundry's cell of ``size`` (emitters, their length) where that lies."""
+        technology = self.technology
+        window = kdb.Region(_window(technology, cell, size, placed))
+        vias = {technology.spec(cut.layer).name for cut in technology.cuts}
+        for name, region in sorted(_compared(technology, cell, size).items()):
+            if name not in vias and not ((self.layer(name) & window) ^ region.transformed(placed)).is_empty():
+                return f"{name} is not that of the foundry's cell"
+        for name in spec.excludes:
+            if not (self.layer(name) & window).is_empty():
+                return f"{name} lies in it"
+        outline = kdb.Box(*cell.outline(*size)[0], *cell.outline(*size)[1]).transformed(placed)
+        for name, (inner, outer) in () if cell.any_ring else cell.ring.items():
+            ring = kdb.Region(outline.enlarged(outer, outer)) - kdb.Region(outline.enlarged(inner, inner))
+            if not (ring - self.layer(name)).is_empty():
+                return f"its ring of {name} is missing or not whole"
+        return ""
+
+    def _add(self, spec: PassiveSpec, cell: DeviceCell, size: tuple[int, int], placed: kdb.Trans) -> None:
+        """Add a device, the metal at its terminals, and a box of its size in place of its emitters."""
+        technology, found = self.technology, self.found
+        reached = {end: (conductor, [cell.stretched(box, *size)]) for end, (conductor, box) in cell.pins.items()}
+        if "e" in reached and not cell.fixed:  # the pin of its emitters lies higher, on cuts
+            reached["e"] = (technology.conductors[0].name, cell.emitters(*size))
+        low, high = cell.outline(*size)
+        outline, window = kdb.Box(*low, *high).transformed(placed), _window(technology, cell, size, placed)
+        for terminal, (conductor, shapes) in reached.items():
+            metal = technology.conductor(conductor)
+            box = _region(shapes, placed)
+            pin = found.pins.setdefault((terminal, metal.name), kdb.Region())
+            pin += self.layer(metal.layer) & box
+            inside = found.inside.setdefault(terminal, kdb.Region())
+            inside.insert(outline.enlarged(-1, -1) if cell.fixed else window)  # neighbours stay apart
+            inside.insert(box.bbox() + outline.center())
+        wide, long = cell.size[0] * (1 if cell.fixed else size[0]), size[1]
+        if placed.angle % 2:  # the box lies in the cell, whatever its direction
+            wide, long = long, wide
+        left, bottom = outline.center().x - wide // 2, outline.center().y - long // 2
+        found.emitters[spec.name].insert(kdb.Box(left, bottom, left + wide, bottom + long))
+        found.windows.insert(window)
+        if not cell.fixed:  # in one of one size, diffusion is what it looks like, and its taps are taps
+            found.blocked.insert(window)
 
 
 @lru_cache(maxsize=512)
@@ -200,48 +268,6 @@ def fixed_extractor(
     return kdb.DeviceExtractorBJT3Transistor(spec.name), {**layers, "tC": ends[0], "tB": ends[1], "tE": ends[2]}
 
 
-def _read(
-    technology: Technology,
-    specs: list[PassiveSpec],
-    marker: kdb.Polygon,
-    layer: Layer,
-    found: CellDevices,
-    *,
-    alone: bool,
-) -> None:
-    """Add the device in ``marker`` to ``found``, or the marker and what differs to its loose shapes.
-
-    A marker that is not ``alone`` marks other devices as well: of another size it is theirs.
-    """
-    window, reasons = kdb.Region(marker), []
-    for spec in specs:
-        cell = spec.cell
-        emitters = layer(cell.emitter) & window if cell is not None else kdb.Region()
-        if cell is None or emitters.is_empty():
-            continue
-        sizes = [(count, spec.min_l) for count in range(1, cell.most + 1)]
-        if spec.min_l != spec.max_l:
-            first = next(emitters.merged().each()).bbox()
-            length, count = max(first.width(), first.height()), emitters.merged().count()
-            sizes = [(count, length)]
-            if length < spec.min_l or length > (spec.max_l or length) or count > cell.most:
-                reasons.append(f"{spec.name} has no {count} emitters of {technology.to_um(length):g} um")
-                continue
-        differences = []
-        for size, placed in ((one, each) for one in sizes for each in _placements(cell, one, marker.bbox())):
-            difference = _difference(technology, spec, size, placed, layer)
-            if not difference:
-                _add(technology, spec, size, placed, layer, found)
-                return
-            differences.append(difference)
-        if alone or differences:
-            outline = f"its {cell.marker} has another size"
-            reasons.append(f"not a {spec.name}: {differences[0] if differences else outline}")
-    reason = "; ".join(reasons) or "it holds no emitter of a known device"
-    if alone or reasons:
-        found.loose.setdefault(specs[0].type, []).append((window, reason))
-
-
 def _placements(cell: DeviceCell, size: tuple[int, int], box: kdb.Box) -> Iterator[kdb.Trans]:
     """Yield how the cell may lie for its marker to be ``box``."""
     low, high = cell.outline(*size)
@@ -253,69 +279,6 @@ def _placements(cell: DeviceCell, size: tuple[int, int], box: kdb.Box) -> Iterat
 
 def _region(polygons: list[Points], placed: kdb.Trans) -> kdb.Region:
     return kdb.Region([kdb.Polygon([kdb.Point(x, y) for x, y in points]).transformed(placed) for points in polygons])
-
-
-def _difference(
-    technology: Technology,
-    spec: PassiveSpec,
-    size: tuple[int, int],
-    placed: kdb.Trans,
-    layer: Layer,
-) -> str:
-    """Return what differs from the foundry's cell of ``size`` (emitters, their length) where that lies."""
-    cell = spec.cell
-    if cell is None:
-        return "it states no cell"
-    window = kdb.Region(_window(technology, cell, size, placed))
-    vias = {technology.spec(cut.layer).name for cut in technology.cuts}
-    for name, region in sorted(_compared(technology, cell, size).items()):
-        if name not in vias and not ((layer(name) & window) ^ region.transformed(placed)).is_empty():
-            return f"{name} is not that of the foundry's cell"
-    for name in spec.excludes:
-        if not (layer(name) & window).is_empty():
-            return f"{name} lies in it"
-    outline = kdb.Box(*cell.outline(*size)[0], *cell.outline(*size)[1]).transformed(placed)
-    for name, (inner, outer) in () if cell.any_ring else cell.ring.items():
-        ring = kdb.Region(outline.enlarged(outer, outer)) - kdb.Region(outline.enlarged(inner, inner))
-        if not (ring - layer(name)).is_empty():
-            return f"its ring of {name} is missing or not whole"
-    return ""
-
-
-def _add(
-    technology: Technology,
-    spec: PassiveSpec,
-    size: tuple[int, int],
-    placed: kdb.Trans,
-    layer: Layer,
-    found: CellDevices,
-) -> None:
-    """Add a device, the metal at its terminals, and a box of its size in place of its emitters."""
-    cell = spec.cell
-    if cell is None:
-        return
-    first = technology.conductors[0]
-    reached = {terminal: (conductor, [cell.stretched(box, *size)]) for terminal, (conductor, box) in cell.pins.items()}
-    if "e" in reached and not cell.fixed:  # its emitters' pin lies on a higher conductor, which cuts join to the first
-        reached["e"] = (first.name, cell.emitters(*size))
-    low, high = cell.outline(*size)
-    outline, window = kdb.Box(*low, *high).transformed(placed), _window(technology, cell, size, placed)
-    for terminal, (conductor, shapes) in reached.items():
-        metal = technology.conductor(conductor)
-        box = _region(shapes, placed)
-        pin = found.pins.setdefault((terminal, metal.name), kdb.Region())
-        pin += layer(metal.layer) & box
-        inside = found.inside.setdefault(terminal, kdb.Region())
-        inside.insert(outline.enlarged(-1, -1) if cell.fixed else window)  # neighbours stay apart
-        inside.insert(box.bbox() + outline.center())
-    wide, long = cell.size[0] * (1 if cell.fixed else size[0]), size[1]
-    if placed.angle % 2:  # the box lies in the cell, whatever its direction
-        wide, long = long, wide
-    left, bottom = outline.center().x - wide // 2, outline.center().y - long // 2
-    found.emitters[spec.name].insert(kdb.Box(left, bottom, left + wide, bottom + long))
-    found.windows.insert(window)
-    if not cell.fixed:  # in one of one size, diffusion is what it looks like, and its taps are taps
-        found.blocked.insert(window)
 
 
 _INSIDE = ("base", "well", "base_implant", "emitter_implant")
@@ -343,38 +306,36 @@ def sized_emitters(spec: PassiveSpec, found: kdb.Region) -> kdb.Region:
     return fitting
 
 
-def emitters_of(technology: Technology, spec: PassiveSpec, found: kdb.Region, layer: Layer) -> kdb.Region:
+def emitters_of(drawn: Drawn, spec: PassiveSpec, found: kdb.Region) -> kdb.Region:
     """Return those of the emitters ``found`` that are transistors of the flavour ``spec``."""
     kept = kdb.Region()
     for emitter in sized_emitters(spec, found).each():
-        if not difference(technology, spec, emitter.bbox(), layer):
+        if not difference(drawn, spec, emitter.bbox()):
             kept.insert(emitter)
     return kept
 
 
 def loose_emitters(
-    technology: Technology, specs: list[PassiveSpec], found: Mapping[str, kdb.Region], known: kdb.Region, layer: Layer
+    drawn: Drawn, specs: list[PassiveSpec], found: Mapping[str, kdb.Region], known: kdb.Region
 ) -> list[tuple[kdb.Region, str]]:
     """Return what looks like a bipolar transistor but is none, and markers without one, each with the reason.
 
     A flavour without a marker, such as that of sg13cmos5l, has none: its surroundings alone make it.
 
     Args:
-        technology: The process.
+        drawn: The layers of the cell.
         specs: All flavours.
         found: Flavour to the diffusion below its markers.
         known: The emitters of all transistors.
-        layer: Returns the merged shapes of a layer.
     """
-    loose: list[tuple[kdb.Region, str]] = []
+    technology, loose = drawn.technology, list[tuple[kdb.Region, str]]()
     reported = known.dup()
     specs = [spec for spec in specs if spec.markers]  # without one, any other p+ diffusion of a well looks alike
     for spec in specs:
         fitting = sized_emitters(spec, found[spec.name])
-        loose += [
-            (kdb.Region(emitter), f"not a {spec.name}: {_why(technology, spec, emitter.bbox(), layer)}")
-            for emitter in (fitting - reported).merged().each()
-        ]
+        for emitter in (fitting - reported).merged().each():
+            why = difference(drawn, spec, emitter.bbox()) or "it belongs to two flavours"
+            loose.append((kdb.Region(emitter), f"not a {spec.name}: {why}"))
         reported += fitting
     for spec in specs:
         others = found[spec.name].merged().not_interacting(reported)
@@ -383,25 +344,22 @@ def loose_emitters(
         reported += others
     markers = {name for spec in specs for name in spec.markers if technology.spec(name).purpose == "marker"}
     loose += [
-        (layer(marker).merged().not_interacting(reported), f"{marker} marks no bipolar transistor")
+        (drawn.layer(marker).not_interacting(reported), f"{marker} marks no bipolar transistor")
         for marker in sorted(markers)
     ]
     return loose
 
 
-def difference(technology: Technology, spec: PassiveSpec, emitter: kdb.Box, layer: Layer) -> str:
+def difference(drawn: Drawn, spec: PassiveSpec, emitter: kdb.Box) -> str:
     """Return what differs from the cell of ``spec`` around an emitter of its size; empty where nothing does."""
-    found = (_turned_difference(technology, spec, emitter, layer, turned=each) for each in _turns(spec, emitter))
-    every = list(found)
+    every = [_turned_difference(drawn, spec, emitter, turned=each) for each in _turns(spec, emitter)]
     return "" if "" in every else every[0]
 
 
-def _turned_difference(
-    technology: Technology, spec: PassiveSpec, emitter: kdb.Box, layer: Layer, *, turned: bool
-) -> str:
+def _turned_difference(drawn: Drawn, spec: PassiveSpec, emitter: kdb.Box, *, turned: bool) -> str:
+    technology, layer = drawn.technology, drawn.layer
     frames = _frames(technology, spec, emitter, turned=turned)
     window = kdb.Region(emitter.enlarged(*frames["collector"][0]))
-    drawn: dict[str, kdb.Region] = {}
     expected: dict[str, kdb.Region] = {technology.resolve("active"): kdb.Region(emitter)}
     for name, frame in frames.items():
         role = layer_of_frame(spec, name)
@@ -416,18 +374,13 @@ def _turned_difference(
         role = layer_of_frame(spec, name) if name in frames else None
         if role is not None:
             key = technology.resolve(role)
-            drawn[key] = layer(role) & window
-            if not (drawn[key] ^ expected[key].merged()).is_empty():
+            if not ((layer(role) & window) ^ expected[key].merged()).is_empty():
                 return f"{_WORDS.get(name, name)} is not that of the foundry's cell"
     for name in ("base", "collector"):
         ring = _ring(emitter, frames[name])
         if layer(technology.contact.layer).inside(ring).is_empty():
             return f"{_WORDS[name]} has no contact"
     return ""
-
-
-def _why(technology: Technology, spec: PassiveSpec, emitter: kdb.Box, layer: Layer) -> str:
-    return difference(technology, spec, emitter, layer) or "it belongs to two flavours"
 
 
 def _frames(technology: Technology, spec: PassiveSpec, emitter: kdb.Box, *, turned: bool) -> Mapping[str, Frame]:
@@ -462,17 +415,18 @@ def _size_text(technology: Technology, spec: PassiveSpec) -> str:
     return f"{spec.name} ({low}{'' if spec.only_size else ' and more'})"
 
 
-def add_boxes(technology: Technology, spec: PassiveSpec, layer: Layer, texts: Layer, found: CellDevices) -> None:
+def add_boxes(drawn: Drawn, spec: PassiveSpec, found: CellDevices) -> None:
     """Add the isolated boxes: rectangles of well and marker that bear the text, with a closed ring of n well in them.
 
     The p well is reached by the metal on the p+ taps in the ring, the n well by that on the n+ taps of the ring.
     """
+    technology, layer = drawn.technology, drawn.layer
     whole = (layer(spec.well) + layer(spec.markers[0])).merged()
-    contacts = layer(technology.contact.layer) & diffusion(technology, layer)
+    contacts = layer(technology.contact.layer) & diffusion(drawn)
     p_plus, metal = layer(str(technology.device("nmos").bulk_implant)), technology.conductors[0].name
     boxes = kdb.Region()
     pins = {terminal: kdb.Region() for terminal in ("p", "n")}
-    for polygon in whole.interacting(texts(spec.ring_text)).each():
+    for polygon in whole.interacting(drawn.text_boxes(spec.ring_text)).each():
         box = kdb.Region(polygon)
         ring = (layer("nwell") & box).merged()
         p_well = box - ring

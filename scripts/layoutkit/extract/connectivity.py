@@ -29,7 +29,7 @@ import klayout.db as kdb
 from layoutkit.errors import LayoutkitError, TechnologyError
 from layoutkit.extract.cell_devices import SUBSTRATE, add_cells
 from layoutkit.extract.passive_devices import PassiveLayers, passive_layers
-from layoutkit.extract.resistor_devices import add_plates, carrier, n_wells, plate_cut_layer
+from layoutkit.extract.resistor_devices import add_plates, carrier, diffusion, n_wells, plate_cut_layer
 from layoutkit.layout.cells import check_flat_size
 
 if TYPE_CHECKING:
@@ -174,9 +174,8 @@ def _electrical(drawn: DrawnLayers) -> ElectricalLayers:
     technology = drawn.technology
     metal = drawn.wiring
     poly, nwell, p_body = drawn.role("poly"), drawn.n_wells(), drawn.p_body() - metal.passives.cells.blocked
-    diffusion = drawn.role("active") + drawn.role("tap")
     n_plus, p_plus = drawn.implants("n"), drawn.implants("p")
-    open_diffusion = diffusion - poly - metal.passives.cells.blocked
+    open_diffusion = diffusion(drawn) - poly - metal.passives.cells.blocked
     conducting = {
         "n_sd": (open_diffusion & n_plus) - p_plus - nwell,
         "p_sd": (open_diffusion & p_plus & nwell) - n_plus,
@@ -212,7 +211,7 @@ def _electrical(drawn: DrawnLayers) -> ElectricalLayers:
     return ElectricalLayers(
         conducting={name: region.merged() for name, region in conducting.items()},
         joins=(*_silicon_joins(technology), *metal.joins),
-        diffusion=diffusion,
+        diffusion=diffusion(drawn),
         gates=gates,
         blocked=blocked,
         sources=sources,
@@ -245,7 +244,7 @@ def _wiring(drawn: DrawnLayers) -> Wiring:
     joins = [
         (cut.name, technology.resolve(conductor)) for cut in technology.cuts for conductor in (cut.below, cut.above)
     ]
-    passives = passive_layers(technology, drawn.layer, drawn.text_boxes)
+    passives = passive_layers(drawn)
     for name, cores in passives.metal.items():
         regions[name] = regions[name] if cores.is_empty() else regions[name] - cores
     joins += add_plates(technology, passives.plates, regions)
@@ -355,9 +354,8 @@ class DrawnLayers:
 
     def crossings(self) -> kdb.Region:
         """Return where poly crosses diffusion; where fill crosses fill there is no transistor."""
-        diffusion = self.role("active") + self.role("tap")
         only_fill = self.fill("poly") & (self.fill("active") + self.fill("tap"))
-        return (self.role("poly") & diffusion).merged().not_inside(only_fill)
+        return (self.role("poly") & diffusion(self)).merged().not_inside(only_fill)
 
     def channels(self) -> kdb.Region:
         """Return the crossings of poly and diffusion that lie wholly in the active layer."""
@@ -367,7 +365,7 @@ class DrawnLayers:
         """Return all n+ or p+ implants."""
         names = self._implant_names(polarity)
         if None in names:  # not drawn: all diffusion that the other implant leaves
-            return self.role("active") + self.role("tap") - self.implants("p" if polarity == "n" else "n")
+            return diffusion(self) - self.implants("p" if polarity == "n" else "n")
         union = kdb.Region()
         for name in sorted(name for name in names if name is not None):
             union += self.layer(name)
@@ -393,7 +391,7 @@ class DrawnLayers:
 
     def n_wells(self) -> kdb.Region:
         """Return the n-type surface: n wells, and deep n wells that reach the surface without the p wells in them."""
-        found = n_wells(self.technology, self.layer)
+        found = n_wells(self)
         return kdb.Region() if found is None else found
 
     def gates(self, spec: DeviceSpec, crossings: kdb.Region, p_body: kdb.Region) -> kdb.Region:
@@ -467,10 +465,10 @@ class DrawnLayers:
         """What the rings of taps enclose that bear a text which makes devices of transistors, by that text."""
         kinds = {each.ring_text: each.type for each in self.technology.devices.values() if each.ring_text}
         places = {text: found for text in kinds if not (found := self.text_boxes(text)).is_empty()}
-        diffusion = self.role("active") + self.role("tap") - self.role("poly") if places else kdb.Region()
+        open_diffusion = diffusion(self) - self.role("poly") if places else kdb.Region()
         taps = {
-            "nmos": (diffusion & self.implants("p")) - self.n_wells(),
-            "pmos": (diffusion & self.implants("n") & self.n_wells()) - self.implants("p"),
+            "nmos": (open_diffusion & self.implants("p")) - self.n_wells(),
+            "pmos": (open_diffusion & self.implants("n") & self.n_wells()) - self.implants("p"),
         }
         return {text: taps[kinds[text]].merged().interacting(where).holes() for text, where in sorted(places.items())}
 

@@ -36,7 +36,7 @@ from layoutkit.extract.cell_devices import (
     loose_emitters,
 )
 from layoutkit.extract.resistor_devices import (
-    Layer,
+    Drawn,
     Loose,
     bends_of,
     by_body,
@@ -115,10 +115,10 @@ class Recipe:
     part: str
     none_made: str
     cause: str
-    shapes: Callable[[Technology, PassiveSpec, Layer], kdb.Region] | None = None
-    loose: Callable[[Technology, list[PassiveSpec], Mapping[str, kdb.Region], Layer], Loose] | None = None
+    shapes: Callable[[Drawn, PassiveSpec], kdb.Region] | None = None
+    loose: Callable[[Drawn, list[PassiveSpec], Mapping[str, kdb.Region]], Loose] | None = None
     tied: tuple[str, ...] = ()
-    named_in: Callable[[Technology, PassiveSpec, Layer], kdb.Region] | None = None
+    named_in: Callable[[Drawn, PassiveSpec], kdb.Region] | None = None
     extractor: (
         Callable[
             [Technology, PassiveSpec, kdb.Region, Mapping[str, kdb.Region]],
@@ -128,18 +128,13 @@ class Recipe:
     ) = None
 
 
-def passive_layers(technology: Technology, layer: Layer, texts: Callable[[str], kdb.Region]) -> PassiveLayers:
-    """Return the devices that ``technology`` knows, but for its transistors.
-
-    Args:
-        technology: Process.
-        layer: Returns the merged shapes of a layer.
-        texts: Returns boxes at the places of a device text.
-    """
-    found = PassiveLayers(cells=cell_devices(technology, layer))
+def passive_layers(drawn: Drawn) -> PassiveLayers:
+    """Return the devices of a flat cell that its technology knows, but for transistors."""
+    technology, layer = drawn.technology, drawn.layer
+    found = PassiveLayers(cells=cell_devices(drawn))
     for spec in technology.passives.values():
         if spec.type == BOX and technology.makes(spec):
-            add_boxes(technology, spec, layer, texts, found.cells)
+            add_boxes(drawn, spec, found.cells)
     found.shapes.update(found.cells.emitters)
     found.loose |= found.cells.loose
     for kind, recipe in RECIPES.items():
@@ -148,21 +143,21 @@ def passive_layers(technology: Technology, layer: Layer, texts: Callable[[str], 
             continue
         made = [spec for spec in specs if technology.makes(spec)]
         own = {spec.name: kdb.Region() for spec in specs}
-        own |= {spec.name: recipe.shapes(technology, spec, layer) for spec in made}
+        own |= {spec.name: recipe.shapes(drawn, spec) for spec in made}
         if recipe.named_in is not None:
             for spec in made:
-                bearing = recipe.named_in(technology, spec, layer).interacting(texts(spec.ring_text))
+                bearing = recipe.named_in(drawn, spec).interacting(drawn.text_boxes(spec.ring_text))
                 own[spec.name] = own[spec.name].inside(bearing)
         found.shapes.update(own)
         found.plates.update({spec.name: own[spec.name] for spec in made if "plate" in spec.parts})
         for spec in made:
             if kind == "capacitor" and spec.fed:
-                found.fed.update(fed_plates(technology, spec, own[spec.name], layer))
+                found.fed.update(fed_plates(drawn, spec, own[spec.name]))
             if kind == "resistor" and spec.bend is not None:
                 found.bends.update(bends_of(own[spec.name]))
         if recipe.tied:
             found.gates = union((found.gates, *own.values()))
-        loose = recipe.loose(technology, specs, own, layer)
+        loose = recipe.loose(drawn, specs, own)
         cells = found.cells.windows + found.cells.boxes
         found.loose[kind] = [(rest, why) for each, why in loose if not (rest := each.not_inside(cells)).is_empty()]
     for spec in (each for each in technology.passives.values() if each.conductor):
@@ -174,28 +169,29 @@ def passive_layers(technology: Technology, layer: Layer, texts: Callable[[str], 
     return found
 
 
-def _lacks(layer: Layer, names: Iterable[str]) -> bool:
+def _lacks(drawn: Drawn, names: Iterable[str]) -> bool:
     """Return whether a cell draws nothing on one of these layers, so that it has no device that needs them all."""
-    return any(layer(name).is_empty() for name in names)
+    return any(drawn.layer(name).is_empty() for name in names)
 
 
-def _junctions(technology: Technology, spec: PassiveSpec, layer: Layer) -> kdb.Region:
+def _junctions(drawn: Drawn, spec: PassiveSpec) -> kdb.Region:
     """Return the shapes of one type of diode or tap: diffusion, or wells, with its markers and no excluded layer."""
     transistor = spec.diffusion_of
-    if transistor is None or _lacks(layer, (*transistor.marked_by, *spec.markers, *spec.covers)):
+    if transistor is None or _lacks(drawn, (*transistor.marked_by, *spec.markers, *spec.covers)):
         return kdb.Region()
     implants = (transistor.implant, transistor.bulk_implant)
     if spec.well:
-        found = layer(spec.well).inside(layer("deep_nwell")) if spec.in_p_well else layer(spec.well)
+        found = drawn.layer(spec.well)
+        found = found.inside(drawn.layer("deep_nwell")) if spec.in_p_well else found
     elif spec.bare:
-        found = diffusion(technology, layer)
+        found = diffusion(drawn)
     else:
         own_type = implants[::-1] if spec.kind.always_tied else implants
-        found = diffusion_of(technology, *own_type, layer).outside(layer("poly"))
-    others = _markers_of_type(technology, transistor.type) - {*transistor.marked_by, *spec.optional}
+        found = diffusion_of(drawn, *own_type).outside(drawn.layer("poly"))
+    others = _markers_of_type(drawn.technology, transistor.type) - {*transistor.marked_by, *spec.optional}
     own = (*transistor.marked_by, *spec.markers, *spec.covers)
     body = None if spec.well else transistor
-    return _of_flavour(technology, body, found, (own, others | {*spec.excludes}), layer)
+    return _of_flavour(drawn, body, found, own, others | {*spec.excludes})
 
 
 def _markers_of_type(technology: Technology, mos_type: str) -> set[str]:
@@ -204,79 +200,71 @@ def _markers_of_type(technology: Technology, mos_type: str) -> set[str]:
 
 
 def _of_flavour(
-    technology: Technology,
-    transistor: DeviceSpec | None,
-    found: kdb.Region,
-    layers: tuple[Iterable[str], Iterable[str]],
-    layer: Layer,
+    drawn: Drawn, transistor: DeviceSpec | None, found: kdb.Region, inside: Iterable[str], outside: Iterable[str]
 ) -> kdb.Region:
-    """Return the shapes of ``found`` in the body of a transistor, in all of the first layers and none of the second.
+    """Return the shapes of ``found`` in the body of a transistor that are inside some layers and outside others.
 
     Without a transistor, any body will do.
     """
-    wells, substrate = n_wells(technology, layer), technology.role("pwell")
+    wells, substrate = n_wells(drawn), drawn.technology.role("pwell")
     if transistor is not None and wells is not None:
         found = found.inside(wells) if transistor.type == "pmos" else found.outside(wells)
     if transistor is not None and transistor.type == "nmos" and substrate is not None:
-        found = found.inside(layer(substrate))
-    for name in layers[0]:
-        found = found.inside(layer(name))
-    for name in sorted(layers[1]):
-        found = found.outside(layer(name))
+        found = found.inside(drawn.layer(substrate))
+    for name in inside:
+        found = found.inside(drawn.layer(name))
+    for name in sorted(outside):
+        found = found.outside(drawn.layer(name))
     return found
 
 
-def _loose_junctions(
-    technology: Technology, diodes: list[PassiveSpec], junctions: Mapping[str, kdb.Region], layer: Layer
-) -> Loose:
+def _loose_junctions(drawn: Drawn, diodes: list[PassiveSpec], junctions: Mapping[str, kdb.Region]) -> Loose:
     """Return what markers of diodes cover without a diode: diffusion that is none, and markers on no diode at all.
 
     The first marker of a diode is what marks it. It may cover the taps beside the diode as well.
     """
-    markers = sorted(
-        {marker for spec in diodes for marker in (spec.markers or spec.covers)[:1] if not layer(marker).is_empty()}
-    )
+    layer, firsts = drawn.layer, {marker for spec in diodes for marker in (spec.markers or spec.covers)[:1]}
+    markers = sorted(marker for marker in firsts if not layer(marker).is_empty())
     if not markers:
         return []
     known = union(junctions.values())
     taps, found = kdb.Region(), []
-    wells = n_wells(technology, layer)
+    wells = n_wells(drawn)
     for transistor in {spec.diffusion_of.name: spec.diffusion_of for spec in diodes if spec.diffusion_of}.values():
-        bulk = diffusion_of(technology, transistor.bulk_implant, transistor.implant, layer)
+        bulk = diffusion_of(drawn, transistor.bulk_implant, transistor.implant)
         if wells is not None:
             bulk = bulk & wells if transistor.type == "pmos" else bulk - wells
         taps += bulk
     for marker in markers:
-        covered = diffusion(technology, layer) & layer(marker)
+        covered = diffusion(drawn) & layer(marker)
         found.append((covered - known - taps, f"{marker} covers diffusion that is not a diode"))
         found.append((layer(marker).not_interacting(known), f"{marker} marks no diode"))
     return found
 
 
-def _mos_gates(technology: Technology, spec: PassiveSpec, layer: Layer) -> kdb.Region:
+def _mos_gates(drawn: Drawn, spec: PassiveSpec) -> kdb.Region:
     """Return the channels of a type of MOS capacitor: with its implant, well, markers and covers, and no other's."""
     transistor = spec.diffusion_of
     if transistor is None:
         return kdb.Region()
     own = {*transistor.marked_by, *spec.markers, *spec.covers}
-    if _lacks(layer, {spec.parts["implant"], *own}):
+    if _lacks(drawn, {spec.parts["implant"], *own}):
         return kdb.Region()
-    found = (layer("poly") & diffusion(technology, layer)).merged().inside(layer(spec.parts["implant"]))
+    technology, layer = drawn.technology, drawn.layer
+    found = (layer("poly") & diffusion(drawn)).merged().inside(layer(spec.parts["implant"]))
     for implant in {transistor.implant, transistor.bulk_implant} - {spec.parts["implant"], None}:
         found = found.outside(layer(str(implant)))
     others = _markers_of_type(technology, transistor.type) | {*spec.excludes}
     others |= {m for other in technology.passives.values() if other.type == spec.type for m in other.markers}
-    return _of_flavour(technology, transistor, found, (sorted(own), others - own), layer)
+    return _of_flavour(drawn, transistor, found, sorted(own), others - own)
 
 
-def _loose_mos_gates(
-    technology: Technology, capacitors: list[PassiveSpec], gates: Mapping[str, kdb.Region], layer: Layer
-) -> Loose:
+def _loose_mos_gates(drawn: Drawn, capacitors: list[PassiveSpec], gates: Mapping[str, kdb.Region]) -> Loose:
     """Return the markers that only MOS capacitors have and that lie on none."""
-    of_transistors = {marker for spec in technology.devices.values() for marker in spec.marked_by}
+    of_transistors = {marker for spec in drawn.technology.devices.values() for marker in spec.marked_by}
     markers = {marker for spec in capacitors for marker in spec.markers} - of_transistors
     known = union(gates.values())
-    return [(layer(name).not_interacting(known), f"{name} marks no MOS capacitor") for name in sorted(markers)]
+    return [(drawn.layer(name).not_interacting(known), f"{name} marks no MOS capacitor") for name in sorted(markers)]
 
 
 def extract_passives(
@@ -323,10 +311,10 @@ def _mos_capacitor_extractor(
     return kdb.DeviceExtractorMOS4Transistor(spec.name), layers
 
 
-def _tapped(technology: Technology, spec: PassiveSpec, layer: Layer) -> kdb.Region:
+def _tapped(drawn: Drawn, spec: PassiveSpec) -> kdb.Region:
     """Return the shapes in which the text of a tap lies: its marker, or the wells where it has none."""
-    wells = n_wells(technology, layer)
-    return layer(spec.markers[0]) if spec.markers else kdb.Region() if wells is None else wells
+    wells = n_wells(drawn)
+    return drawn.layer(spec.markers[0]) if spec.markers else kdb.Region() if wells is None else wells
 
 
 def _tap_extractor(
@@ -337,17 +325,15 @@ def _tap_extractor(
     return kdb.DeviceExtractorDiode(spec.name), layers
 
 
-def _emitters(technology: Technology, spec: PassiveSpec, layer: Layer) -> kdb.Region:
-    return emitters_of(technology, spec, _junctions(technology, spec, layer), layer)
+def _emitters(drawn: Drawn, spec: PassiveSpec) -> kdb.Region:
+    return emitters_of(drawn, spec, _junctions(drawn, spec))
 
 
-def _loose_emitters(
-    technology: Technology, bipolars: list[PassiveSpec], emitters: Mapping[str, kdb.Region], layer: Layer
-) -> Loose:
+def _loose_emitters(drawn: Drawn, bipolars: list[PassiveSpec], emitters: Mapping[str, kdb.Region]) -> Loose:
     if not bipolars:
         return []
-    found = {spec.name: _junctions(technology, spec, layer) for spec in bipolars}
-    return loose_emitters(technology, bipolars, found, union(emitters.values()), layer)
+    found = {spec.name: _junctions(drawn, spec) for spec in bipolars}
+    return loose_emitters(drawn, bipolars, found, union(emitters.values()))
 
 
 def _bipolar_extractor(

@@ -10,22 +10,30 @@ The cuts on the plate of a capacitor do not reach the bottom conductor.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import klayout.db as kdb
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
     from layoutkit.technology import PassiveSpec, Technology
 
 
-Layer = Callable[[str], kdb.Region]
-"""Returns the merged shapes of a layer."""
+class Drawn(Protocol):
+    """The layers of one flat cell; ``connectivity.DrawnLayers`` reads them."""
+
+    technology: Technology
+
+    def layer(self, name: str) -> kdb.Region:
+        """Return the merged shapes of a layer."""
+
+    def text_boxes(self, text: str) -> kdb.Region:
+        """Return boxes at the places of a device text."""
+
 
 Loose = list[tuple[kdb.Region, str]]
 """Shapes that should be part of a device and are not, each region with the reason."""
-
-DIFFUSION = frozenset({"active", "tap"})
 
 
 def union(regions: Iterable[kdb.Region]) -> kdb.Region:
@@ -36,30 +44,30 @@ def union(regions: Iterable[kdb.Region]) -> kdb.Region:
     return found.merged()
 
 
-def n_wells(technology: Technology, layer: Layer) -> kdb.Region | None:
+def n_wells(drawn: Drawn) -> kdb.Region | None:
     """Return the n-type surface: n wells, and deep n wells that reach the surface without the p wells in them.
 
     None where the process has no n well.
     """
-    if technology.role("nwell") is None:
+    if drawn.technology.role("nwell") is None:
         return None
-    deep = technology.deep_well
+    wells, deep = drawn.layer("nwell"), drawn.technology.deep_well
     if deep is None or deep.body is None:
-        return layer("nwell")
-    return (layer("nwell") + (layer("deep_nwell") - layer(deep.body))).merged()
+        return wells
+    return (wells + (drawn.layer("deep_nwell") - drawn.layer(deep.body))).merged()
 
 
-def diffusion(technology: Technology, layer: Layer) -> kdb.Region:
+def diffusion(drawn: Drawn) -> kdb.Region:
     """Return all diffusion, taps included."""
-    apart = technology.role("tap") not in (None, technology.role("active"))
-    return (layer("active") + layer("tap")).merged() if apart else layer("active").dup()
+    apart = drawn.technology.role("tap") not in (None, drawn.technology.role("active"))
+    return (drawn.layer("active") + drawn.layer("tap")).merged() if apart else drawn.layer("active").dup()
 
 
-def diffusion_of(technology: Technology, implant: str | None, other: str | None, layer: Layer) -> kdb.Region:
+def diffusion_of(drawn: Drawn, implant: str | None, other: str | None) -> kdb.Region:
     """Return the diffusion that ``implant`` makes, or that ``other`` leaves where the process draws no ``implant``."""
-    found = diffusion(technology, layer)
-    found = found if implant is None else found & layer(implant)
-    return (found if other is None else found - layer(other)).merged()
+    found = diffusion(drawn)
+    found = found if implant is None else found & drawn.layer(implant)
+    return (found if other is None else found - drawn.layer(other)).merged()
 
 
 def carrier(spec: PassiveSpec) -> str:
@@ -71,36 +79,34 @@ def carrier(spec: PassiveSpec) -> str:
     return "n_sd" if spec.diffusion_of.type == "nmos" else "p_sd"
 
 
-def resistor_cores(technology: Technology, spec: PassiveSpec, layer: Layer) -> kdb.Region:
+def resistor_cores(drawn: Drawn, spec: PassiveSpec) -> kdb.Region:
     """Return the cores of one type of resistor."""
-    core = layer(spec.parts["body"]) & layer(spec.parts["core"])
+    core = drawn.layer(spec.parts["body"]) & drawn.layer(spec.parts["core"])
     for marker in spec.core_markers:
-        core &= layer(marker)
-    core, wells, transistor = marked(technology, spec, core, layer), n_wells(technology, layer), spec.diffusion_of
+        core &= drawn.layer(marker)
+    core, wells, transistor = marked(drawn, spec, core), n_wells(drawn), spec.diffusion_of
     if spec.in_p_well:
-        return core.inside(layer("deep_nwell"))
+        return core.inside(drawn.layer("deep_nwell"))
     if transistor is not None and wells is not None:
         core = core.inside(wells) if transistor.type == "pmos" else core.outside(wells)
     return core
 
 
 def marked(
-    technology: Technology,
+    drawn: Drawn,
     spec: PassiveSpec,
     shapes: kdb.Region,
-    layer: Layer,
     by: Callable[[kdb.Region, kdb.Region], kdb.Region] = kdb.Region.inside,
 ) -> kdb.Region:
     """Return those shapes that have all markers of ``spec`` and none that only flavours like it have.
 
     Args:
-        technology: Process.
+        drawn: The layers of the cell.
         spec: Device.
         shapes: Shapes that may be its own.
-        layer: Returns the merged shapes of a layer.
         by: Returns the shapes that a marker applies to: those inside it, or those that it touches.
     """
-    found = shapes.merged()
+    technology, found = drawn.technology, shapes.merged()
     others = {
         marker
         for other in technology.passives.values()
@@ -110,9 +116,9 @@ def marked(
     others -= {technology.role("poly_contact_marker")}
     others |= {*spec.excludes, *_other_cores(technology, spec)}
     for marker in spec.markers:
-        found = by(found, layer(marker))
+        found = by(found, drawn.layer(marker))
     for marker in sorted(others - set(spec.markers)):
-        found = found.outside(layer(marker))
+        found = found.outside(drawn.layer(marker))
     return found
 
 
@@ -130,20 +136,18 @@ def _other_cores(technology: Technology, spec: PassiveSpec) -> set[str]:
     return alike - {spec.parts["core"], *spec.core_markers}
 
 
-def loose_bodies(
-    technology: Technology, resistors: list[PassiveSpec], cores: Mapping[str, kdb.Region], layer: Layer
-) -> Loose:
+def loose_bodies(drawn: Drawn, resistors: list[PassiveSpec], cores: Mapping[str, kdb.Region]) -> Loose:
     """Return body that is resistive or marked as a resistor without being a core, and resistive diffusion."""
-    known = union(cores.values()) + _heads_in_core_layers(resistors, cores, layer)
-    for block, source in sorted({(d.block, d.source_marker) for d in technology.devices.values() if d.block}):
-        known += layer(block).interacting(layer(source))  # of transistors; a gate that makes none is reported
+    known = union(cores.values()) + _heads_in_core_layers(drawn, resistors, cores)
+    for block, source in sorted({(d.block, d.source_marker) for d in drawn.technology.devices.values() if d.block}):
+        known += drawn.layer(block).interacting(drawn.layer(source))  # of transistors
     of_poly = [spec for spec in resistors if spec.diffusion_of is None and not spec.well]  # others lie above wells
-    return _unrecognised(of_poly, known, layer) + _resistive_diffusion(technology, known, layer)
+    return _unrecognised(drawn, of_poly, known) + _resistive_diffusion(drawn, known)
 
 
-def _unrecognised(resistors: list[PassiveSpec], known: kdb.Region, layer: Layer) -> Loose:
+def _unrecognised(drawn: Drawn, resistors: list[PassiveSpec], known: kdb.Region) -> Loose:
     """Return the parts of bodies that are resistive or marked outside ``known``, each once, with what covers it."""
-    known, found = known.dup(), []
+    layer, known, found = drawn.layer, known.dup(), []
     covers = {(spec.parts["body"], name) for spec in resistors for name in (spec.parts["core"], *spec.core_markers)}
     for body, name in sorted(covers):
         found.append(((layer(body) & layer(name)) - known, f"{name} covers it outside the core of every resistor"))
@@ -154,27 +158,26 @@ def _unrecognised(resistors: list[PassiveSpec], known: kdb.Region, layer: Layer)
     return found
 
 
-def _heads_in_core_layers(resistors: list[PassiveSpec], cores: Mapping[str, kdb.Region], layer: Layer) -> kdb.Region:
+def _heads_in_core_layers(drawn: Drawn, resistors: list[PassiveSpec], cores: Mapping[str, kdb.Region]) -> kdb.Region:
     """Return the heads, below their own layers, over which the core layer of a resistor may reach."""
     found = kdb.Region()
     for spec in resistors:
         for name in () if cores[spec.name].is_empty() else spec.heads:
-            found += (layer(spec.parts["body"]) & layer(name)).merged().interacting(cores[spec.name])
+            found += (drawn.layer(spec.parts["body"]) & drawn.layer(name)).merged().interacting(cores[spec.name])
     return found
 
 
-def _resistive_diffusion(technology: Technology, known: kdb.Region, layer: Layer) -> Loose:
+def _resistive_diffusion(drawn: Drawn, known: kdb.Region) -> Loose:
     """Return diffusion below a silicide block or a resistor's marker that is no core of a resistor."""
+    technology, layer = drawn.technology, drawn.layer
     names = {name for name, spec in technology.layers.items() if spec.purpose == "silicide_block"}
     for spec in technology.passives.values():
         names |= {spec.parts["core"], *spec.core_markers} if "core" in spec.parts and not spec.conductor else set()
     names = {name for name in names if not layer(name).is_empty()}
     if not names:
         return []
-    drawn = {role: layer(name) for role, name in technology.roles.items() if name and role in DIFFUSION | {"poly"}}
-    poly = drawn.pop("poly")
-    diffusion = union(drawn.values()) - poly - known
-    return [(diffusion & layer(name), f"{name} makes diffusion a resistor") for name in sorted(names)]
+    silicon = diffusion(drawn) - layer("poly") - known
+    return [(silicon & layer(name), f"{name} makes diffusion a resistor") for name in sorted(names)]
 
 
 def bends_of(cores: kdb.Region) -> dict[tuple[int, int], float]:
@@ -216,21 +219,21 @@ def resistor_class(spec: PassiveSpec | None) -> kdb.DeviceClass:
     return kdb.DeviceClassResistorWithBulk() if with_bulk else kdb.DeviceClassResistor()
 
 
-def plates_of(technology: Technology, spec: PassiveSpec, layer: Layer) -> kdb.Region:
+def plates_of(drawn: Drawn, spec: PassiveSpec) -> kdb.Region:
     """Return the plates that the markers of one type of capacitor touch."""
-    plates = layer(spec.parts["plate"]).inside(layer(technology.conductor(spec.parts["bottom"]).layer))
-    return marked(technology, spec, plates, layer, kdb.Region.interacting)  # MIM_L_MK of gf180mcuD is a strip
+    bottom = drawn.technology.conductor(spec.parts["bottom"]).layer
+    plates = drawn.layer(spec.parts["plate"]).inside(drawn.layer(bottom))
+    return marked(drawn, spec, plates, kdb.Region.interacting)  # MIM_L_MK of gf180mcuD is a strip
 
 
-def fed_plates(
-    technology: Technology, spec: PassiveSpec, plates: kdb.Region, layer: Layer
-) -> dict[tuple[int, int], tuple[int, int, int]]:
+def fed_plates(drawn: Drawn, spec: PassiveSpec, plates: kdb.Region) -> dict[tuple[int, int], tuple[int, int, int]]:
     """Return the sizes of plates with feeds: the feed of the bottom plate is what crosses the edge of the marker.
 
     A plate whose bottom plate is not left on exactly one side is not among them, and has no feed that could agree.
     """
     found = {}
-    bottom, marker = layer(technology.conductor(spec.parts["bottom"]).layer), layer(spec.markers[0])
+    bottom = drawn.layer(drawn.technology.conductor(spec.parts["bottom"]).layer)
+    marker = drawn.layer(spec.markers[0])
     for polygon in plates.each():
         box, around = polygon.bbox(), marker.interacting(kdb.Region(polygon))
         edges = [edge for edge in (around.edges() & bottom).each() if edge.length() > 0]
@@ -241,14 +244,14 @@ def fed_plates(
     return found
 
 
-def loose_plates(_: Technology, capacitors: list[PassiveSpec], plates: Mapping[str, kdb.Region], layer: Layer) -> Loose:
+def loose_plates(drawn: Drawn, capacitors: list[PassiveSpec], plates: Mapping[str, kdb.Region]) -> Loose:
     """Return what each plate layer draws outside all ``plates``: its cuts would be read as wires to the bottom."""
     found = []
     for name in sorted({spec.parts["plate"] for spec in capacitors}):
         own = union(plates[spec.name] for spec in capacitors if spec.parts["plate"] == name)
-        found.append((layer(name) - own, f"{name} is not the plate of a capacitor"))
+        found.append((drawn.layer(name) - own, f"{name} is not the plate of a capacitor"))
     for spec in (each for each in capacitors if each.fed):
-        lone = layer(spec.markers[0]).not_interacting(plates[spec.name])
+        lone = drawn.layer(spec.markers[0]).not_interacting(plates[spec.name])
         found.append((lone, f"{spec.markers[0]} surrounds no plate of a capacitor"))
     return found
 

@@ -55,7 +55,7 @@ def draw_overlap(layout, technology, block):
 RECIPE = """"overlap": Recipe(
         device_class=lambda _: kdb.DeviceClassCapacitor(),
         terminals={"A": "p", "B": "n"},
-        shapes=lambda technology, spec, layer: layer(spec.markers[0]),
+        shapes=lambda drawn, spec: drawn.layer(spec.markers[0]),
         loose=lambda *_: [],
         extractor=lambda technology, spec, shapes, conducting: (
             kdb.DeviceExtractorCapacitor(spec.name, 1e-16),
