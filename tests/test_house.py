@@ -25,7 +25,7 @@ ROOMS = {
     "layoutkit/draw": (7288, 29),
     "layoutkit/drc": (1697, 11),
     "layoutkit/explore": (1978, 11),
-    "layoutkit/extract": (3742, 17),
+    "layoutkit/extract": (3746, 17),
     "layoutkit/flow": (9636, 39),
     "layoutkit/layout": (1761, 11),
     "layoutkit/lvs": (1971, 8),

@@ -30,7 +30,7 @@ from layoutkit.technology.device_specs import frames_of, layer_of_frame
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from layoutkit.extract.resistor_devices import Drawn
+    from layoutkit.extract.resistor_devices import LayersOfCell
     from layoutkit.technology import PassiveSpec, Technology
     from layoutkit.technology.device_cell import DeviceCell, Points
     from layoutkit.technology.device_specs import Frame
@@ -66,7 +66,7 @@ class CellDevices:
     boxes: kdb.Region = field(default_factory=kdb.Region)
 
 
-def cell_devices(drawn: Drawn) -> CellDevices:
+def cell_devices(drawn: LayersOfCell) -> CellDevices:
     """Return the devices of a technology that state a cell, found in a layout."""
     technology, search = drawn.technology, _Search(drawn)
     found = search.found
@@ -104,7 +104,7 @@ def _mark_cells_alone(technology: Technology, specs: list[PassiveSpec]) -> bool:
 class _Search:
     """Compares what a layout draws in markers with the foundry's cells."""
 
-    def __init__(self, drawn: Drawn) -> None:
+    def __init__(self, drawn: LayersOfCell) -> None:
         self.technology, self.layer = drawn.technology, drawn.layer
         self.found = CellDevices()
 
@@ -306,7 +306,7 @@ def sized_emitters(spec: PassiveSpec, found: kdb.Region) -> kdb.Region:
     return fitting
 
 
-def emitters_of(drawn: Drawn, spec: PassiveSpec, found: kdb.Region) -> kdb.Region:
+def emitters_of(drawn: LayersOfCell, spec: PassiveSpec, found: kdb.Region) -> kdb.Region:
     """Return those of the emitters ``found`` that are transistors of the flavour ``spec``."""
     kept = kdb.Region()
     for emitter in sized_emitters(spec, found).each():
@@ -316,7 +316,7 @@ def emitters_of(drawn: Drawn, spec: PassiveSpec, found: kdb.Region) -> kdb.Regio
 
 
 def loose_emitters(
-    drawn: Drawn, specs: list[PassiveSpec], found: Mapping[str, kdb.Region], known: kdb.Region
+    drawn: LayersOfCell, specs: list[PassiveSpec], found: Mapping[str, kdb.Region], known: kdb.Region
 ) -> list[tuple[kdb.Region, str]]:
     """Return what looks like a bipolar transistor but is none, and markers without one, each with the reason.
 
@@ -350,13 +350,13 @@ def loose_emitters(
     return loose
 
 
-def difference(drawn: Drawn, spec: PassiveSpec, emitter: kdb.Box) -> str:
+def difference(drawn: LayersOfCell, spec: PassiveSpec, emitter: kdb.Box) -> str:
     """Return what differs from the cell of ``spec`` around an emitter of its size; empty where nothing does."""
     every = [_turned_difference(drawn, spec, emitter, turned=each) for each in _turns(spec, emitter)]
     return "" if "" in every else every[0]
 
 
-def _turned_difference(drawn: Drawn, spec: PassiveSpec, emitter: kdb.Box, *, turned: bool) -> str:
+def _turned_difference(drawn: LayersOfCell, spec: PassiveSpec, emitter: kdb.Box, *, turned: bool) -> str:
     technology, layer = drawn.technology, drawn.layer
     frames = _frames(technology, spec, emitter, turned=turned)
     window = kdb.Region(emitter.enlarged(*frames["collector"][0]))
@@ -415,7 +415,7 @@ def _size_text(technology: Technology, spec: PassiveSpec) -> str:
     return f"{spec.name} ({low}{'' if spec.only_size else ' and more'})"
 
 
-def add_boxes(drawn: Drawn, spec: PassiveSpec, found: CellDevices) -> None:
+def add_boxes(drawn: LayersOfCell, spec: PassiveSpec, found: CellDevices) -> None:
     """Add the isolated boxes: rectangles of well and marker that bear the text, with a closed ring of n well in them.
 
     The p well is reached by the metal on the p+ taps in the ring, the n well by that on the n+ taps of the ring.

@@ -36,7 +36,7 @@ from layoutkit.extract.cell_devices import (
     loose_emitters,
 )
 from layoutkit.extract.resistor_devices import (
-    Drawn,
+    LayersOfCell,
     Loose,
     bends_of,
     by_body,
@@ -115,10 +115,10 @@ class Recipe:
     part: str
     none_made: str
     cause: str
-    shapes: Callable[[Drawn, PassiveSpec], kdb.Region] | None = None
-    loose: Callable[[Drawn, list[PassiveSpec], Mapping[str, kdb.Region]], Loose] | None = None
+    shapes: Callable[[LayersOfCell, PassiveSpec], kdb.Region] | None = None
+    loose: Callable[[LayersOfCell, list[PassiveSpec], Mapping[str, kdb.Region]], Loose] | None = None
     tied: tuple[str, ...] = ()
-    named_in: Callable[[Drawn, PassiveSpec], kdb.Region] | None = None
+    named_in: Callable[[LayersOfCell, PassiveSpec], kdb.Region] | None = None
     extractor: (
         Callable[
             [Technology, PassiveSpec, kdb.Region, Mapping[str, kdb.Region]],
@@ -128,7 +128,7 @@ class Recipe:
     ) = None
 
 
-def passive_layers(drawn: Drawn) -> PassiveLayers:
+def passive_layers(drawn: LayersOfCell) -> PassiveLayers:
     """Return the devices of a flat cell that its technology knows, but for transistors."""
     technology, layer = drawn.technology, drawn.layer
     found = PassiveLayers(cells=cell_devices(drawn))
@@ -169,12 +169,12 @@ def passive_layers(drawn: Drawn) -> PassiveLayers:
     return found
 
 
-def _lacks(drawn: Drawn, names: Iterable[str]) -> bool:
+def _lacks(drawn: LayersOfCell, names: Iterable[str]) -> bool:
     """Return whether a cell draws nothing on one of these layers, so that it has no device that needs them all."""
     return any(drawn.layer(name).is_empty() for name in names)
 
 
-def _junctions(drawn: Drawn, spec: PassiveSpec) -> kdb.Region:
+def _junctions(drawn: LayersOfCell, spec: PassiveSpec) -> kdb.Region:
     """Return the shapes of one type of diode or tap: diffusion, or wells, with its markers and no excluded layer."""
     transistor = spec.diffusion_of
     if transistor is None or _lacks(drawn, (*transistor.marked_by, *spec.markers, *spec.covers)):
@@ -200,7 +200,7 @@ def _markers_of_type(technology: Technology, mos_type: str) -> set[str]:
 
 
 def _of_flavour(
-    drawn: Drawn, transistor: DeviceSpec | None, found: kdb.Region, inside: Iterable[str], outside: Iterable[str]
+    drawn: LayersOfCell, transistor: DeviceSpec | None, found: kdb.Region, inside: Iterable[str], outside: Iterable[str]
 ) -> kdb.Region:
     """Return the shapes of ``found`` in the body of a transistor that are inside some layers and outside others.
 
@@ -218,7 +218,7 @@ def _of_flavour(
     return found
 
 
-def _loose_junctions(drawn: Drawn, diodes: list[PassiveSpec], junctions: Mapping[str, kdb.Region]) -> Loose:
+def _loose_junctions(drawn: LayersOfCell, diodes: list[PassiveSpec], junctions: Mapping[str, kdb.Region]) -> Loose:
     """Return what markers of diodes cover without a diode: diffusion that is none, and markers on no diode at all.
 
     The first marker of a diode is what marks it. It may cover the taps beside the diode as well.
@@ -242,7 +242,7 @@ def _loose_junctions(drawn: Drawn, diodes: list[PassiveSpec], junctions: Mapping
     return found
 
 
-def _mos_gates(drawn: Drawn, spec: PassiveSpec) -> kdb.Region:
+def _mos_gates(drawn: LayersOfCell, spec: PassiveSpec) -> kdb.Region:
     """Return the channels of a type of MOS capacitor: with its implant, well, markers and covers, and no other's."""
     transistor = spec.diffusion_of
     if transistor is None:
@@ -259,7 +259,7 @@ def _mos_gates(drawn: Drawn, spec: PassiveSpec) -> kdb.Region:
     return _of_flavour(drawn, transistor, found, sorted(own), others - own)
 
 
-def _loose_mos_gates(drawn: Drawn, capacitors: list[PassiveSpec], gates: Mapping[str, kdb.Region]) -> Loose:
+def _loose_mos_gates(drawn: LayersOfCell, capacitors: list[PassiveSpec], gates: Mapping[str, kdb.Region]) -> Loose:
     """Return the markers that only MOS capacitors have and that lie on none."""
     of_transistors = {marker for spec in drawn.technology.devices.values() for marker in spec.marked_by}
     markers = {marker for spec in capacitors for marker in spec.markers} - of_transistors
@@ -311,7 +311,7 @@ def _mos_capacitor_extractor(
     return kdb.DeviceExtractorMOS4Transistor(spec.name), layers
 
 
-def _tapped(drawn: Drawn, spec: PassiveSpec) -> kdb.Region:
+def _tapped(drawn: LayersOfCell, spec: PassiveSpec) -> kdb.Region:
     """Return the shapes in which the text of a tap lies: its marker, or the wells where it has none."""
     wells = n_wells(drawn)
     return drawn.layer(spec.markers[0]) if spec.markers else kdb.Region() if wells is None else wells
@@ -325,11 +325,11 @@ def _tap_extractor(
     return kdb.DeviceExtractorDiode(spec.name), layers
 
 
-def _emitters(drawn: Drawn, spec: PassiveSpec) -> kdb.Region:
+def _emitters(drawn: LayersOfCell, spec: PassiveSpec) -> kdb.Region:
     return emitters_of(drawn, spec, _junctions(drawn, spec))
 
 
-def _loose_emitters(drawn: Drawn, bipolars: list[PassiveSpec], emitters: Mapping[str, kdb.Region]) -> Loose:
+def _loose_emitters(drawn: LayersOfCell, bipolars: list[PassiveSpec], emitters: Mapping[str, kdb.Region]) -> Loose:
     if not bipolars:
         return []
     found = {spec.name: _junctions(drawn, spec) for spec in bipolars}

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from layoutkit.technology import PassiveSpec, Technology
 
 
-class Drawn(Protocol):
+class LayersOfCell(Protocol):
     """The layers of one flat cell; ``connectivity.DrawnLayers`` reads them."""
 
     technology: Technology
@@ -44,7 +44,7 @@ def union(regions: Iterable[kdb.Region]) -> kdb.Region:
     return found.merged()
 
 
-def n_wells(drawn: Drawn) -> kdb.Region | None:
+def n_wells(drawn: LayersOfCell) -> kdb.Region | None:
     """Return the n-type surface: n wells, and deep n wells that reach the surface without the p wells in them.
 
     None where the process has no n well.
@@ -57,13 +57,13 @@ def n_wells(drawn: Drawn) -> kdb.Region | None:
     return (wells + (drawn.layer("deep_nwell") - drawn.layer(deep.body))).merged()
 
 
-def diffusion(drawn: Drawn) -> kdb.Region:
+def diffusion(drawn: LayersOfCell) -> kdb.Region:
     """Return all diffusion, taps included."""
     apart = drawn.technology.role("tap") not in (None, drawn.technology.role("active"))
     return (drawn.layer("active") + drawn.layer("tap")).merged() if apart else drawn.layer("active").dup()
 
 
-def diffusion_of(drawn: Drawn, implant: str | None, other: str | None) -> kdb.Region:
+def diffusion_of(drawn: LayersOfCell, implant: str | None, other: str | None) -> kdb.Region:
     """Return the diffusion that ``implant`` makes, or that ``other`` leaves where the process draws no ``implant``."""
     found = diffusion(drawn)
     found = found if implant is None else found & drawn.layer(implant)
@@ -79,7 +79,7 @@ def carrier(spec: PassiveSpec) -> str:
     return "n_sd" if spec.diffusion_of.type == "nmos" else "p_sd"
 
 
-def resistor_cores(drawn: Drawn, spec: PassiveSpec) -> kdb.Region:
+def resistor_cores(drawn: LayersOfCell, spec: PassiveSpec) -> kdb.Region:
     """Return the cores of one type of resistor."""
     core = drawn.layer(spec.parts["body"]) & drawn.layer(spec.parts["core"])
     for marker in spec.core_markers:
@@ -93,7 +93,7 @@ def resistor_cores(drawn: Drawn, spec: PassiveSpec) -> kdb.Region:
 
 
 def marked(
-    drawn: Drawn,
+    drawn: LayersOfCell,
     spec: PassiveSpec,
     shapes: kdb.Region,
     by: Callable[[kdb.Region, kdb.Region], kdb.Region] = kdb.Region.inside,
@@ -136,7 +136,7 @@ def _other_cores(technology: Technology, spec: PassiveSpec) -> set[str]:
     return alike - {spec.parts["core"], *spec.core_markers}
 
 
-def loose_bodies(drawn: Drawn, resistors: list[PassiveSpec], cores: Mapping[str, kdb.Region]) -> Loose:
+def loose_bodies(drawn: LayersOfCell, resistors: list[PassiveSpec], cores: Mapping[str, kdb.Region]) -> Loose:
     """Return body that is resistive or marked as a resistor without being a core, and resistive diffusion."""
     known = union(cores.values()) + _heads_in_core_layers(drawn, resistors, cores)
     for block, source in sorted({(d.block, d.source_marker) for d in drawn.technology.devices.values() if d.block}):
@@ -145,7 +145,7 @@ def loose_bodies(drawn: Drawn, resistors: list[PassiveSpec], cores: Mapping[str,
     return _unrecognised(drawn, of_poly, known) + _resistive_diffusion(drawn, known)
 
 
-def _unrecognised(drawn: Drawn, resistors: list[PassiveSpec], known: kdb.Region) -> Loose:
+def _unrecognised(drawn: LayersOfCell, resistors: list[PassiveSpec], known: kdb.Region) -> Loose:
     """Return the parts of bodies that are resistive or marked outside ``known``, each once, with what covers it."""
     layer, known, found = drawn.layer, known.dup(), []
     covers = {(spec.parts["body"], name) for spec in resistors for name in (spec.parts["core"], *spec.core_markers)}
@@ -158,7 +158,9 @@ def _unrecognised(drawn: Drawn, resistors: list[PassiveSpec], known: kdb.Region)
     return found
 
 
-def _heads_in_core_layers(drawn: Drawn, resistors: list[PassiveSpec], cores: Mapping[str, kdb.Region]) -> kdb.Region:
+def _heads_in_core_layers(
+    drawn: LayersOfCell, resistors: list[PassiveSpec], cores: Mapping[str, kdb.Region]
+) -> kdb.Region:
     """Return the heads, below their own layers, over which the core layer of a resistor may reach."""
     found = kdb.Region()
     for spec in resistors:
@@ -167,7 +169,7 @@ def _heads_in_core_layers(drawn: Drawn, resistors: list[PassiveSpec], cores: Map
     return found
 
 
-def _resistive_diffusion(drawn: Drawn, known: kdb.Region) -> Loose:
+def _resistive_diffusion(drawn: LayersOfCell, known: kdb.Region) -> Loose:
     """Return diffusion below a silicide block or a resistor's marker that is no core of a resistor."""
     technology, layer = drawn.technology, drawn.layer
     names = {name for name, spec in technology.layers.items() if spec.purpose == "silicide_block"}
@@ -219,14 +221,16 @@ def resistor_class(spec: PassiveSpec | None) -> kdb.DeviceClass:
     return kdb.DeviceClassResistorWithBulk() if with_bulk else kdb.DeviceClassResistor()
 
 
-def plates_of(drawn: Drawn, spec: PassiveSpec) -> kdb.Region:
+def plates_of(drawn: LayersOfCell, spec: PassiveSpec) -> kdb.Region:
     """Return the plates that the markers of one type of capacitor touch."""
     bottom = drawn.technology.conductor(spec.parts["bottom"]).layer
     plates = drawn.layer(spec.parts["plate"]).inside(drawn.layer(bottom))
     return marked(drawn, spec, plates, kdb.Region.interacting)  # MIM_L_MK of gf180mcuD is a strip
 
 
-def fed_plates(drawn: Drawn, spec: PassiveSpec, plates: kdb.Region) -> dict[tuple[int, int], tuple[int, int, int]]:
+def fed_plates(
+    drawn: LayersOfCell, spec: PassiveSpec, plates: kdb.Region
+) -> dict[tuple[int, int], tuple[int, int, int]]:
     """Return the sizes of plates with feeds: the feed of the bottom plate is what crosses the edge of the marker.
 
     A plate whose bottom plate is not left on exactly one side is not among them, and has no feed that could agree.
@@ -244,7 +248,7 @@ def fed_plates(drawn: Drawn, spec: PassiveSpec, plates: kdb.Region) -> dict[tupl
     return found
 
 
-def loose_plates(drawn: Drawn, capacitors: list[PassiveSpec], plates: Mapping[str, kdb.Region]) -> Loose:
+def loose_plates(drawn: LayersOfCell, capacitors: list[PassiveSpec], plates: Mapping[str, kdb.Region]) -> Loose:
     """Return what each plate layer draws outside all ``plates``: its cuts would be read as wires to the bottom."""
     found = []
     for name in sorted({spec.parts["plate"] for spec in capacitors}):
