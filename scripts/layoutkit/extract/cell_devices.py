@@ -30,7 +30,7 @@ from layoutkit.technology.device_specs import frames_of, layer_of_frame
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from layoutkit.extract.resistor_devices import LayersOfCell
+    from layoutkit.extract.resistor_devices import Extractor, LayersOfCell, Regions
     from layoutkit.technology import PassiveSpec, Technology
     from layoutkit.technology.device_cell import DeviceCell, Points
     from layoutkit.technology.device_specs import Frame
@@ -245,9 +245,7 @@ def add_cells(technology: Technology, cells: CellDevices, conducting: dict[str, 
     return [*joins, ("cell.box.s", SUBSTRATE)]  # an isolated box states the substrate
 
 
-def cell_extractor(
-    _: Technology, spec: PassiveSpec, emitters: kdb.Region, conducting: Mapping[str, kdb.Region]
-) -> tuple[kdb.DeviceExtractorBase, dict[str, kdb.Region]]:
+def cell_extractor(_: Technology, spec: PassiveSpec, emitters: kdb.Region, conducting: Regions) -> Extractor:
     """Return the extractor of a bipolar transistor or varactor that is drawn as the foundry's cell, and its layers."""
     names = spec.kind.terminals
     collector, base, emitter = (conducting.get(f"cell.{name}", kdb.Region()) for name in names)
@@ -257,9 +255,7 @@ def cell_extractor(
     return kdb.DeviceExtractorBJT4Transistor(spec.name), {**layers, **ends}
 
 
-def fixed_extractor(
-    _: Technology, spec: PassiveSpec, cells: kdb.Region, conducting: Mapping[str, kdb.Region]
-) -> tuple[kdb.DeviceExtractorBase, dict[str, kdb.Region]]:
+def fixed_extractor(_: Technology, spec: PassiveSpec, cells: kdb.Region, conducting: Regions) -> Extractor:
     """Return the extractor of a cell of one size: as a diode of its two terminals, as a bipolar transistor of three."""
     ends = [conducting.get(f"cell.{name}", kdb.Region()) for name in spec.kind.terminals]
     if len(ends) == len(OF_TWO):
@@ -316,7 +312,7 @@ def emitters_of(drawn: LayersOfCell, spec: PassiveSpec, found: kdb.Region) -> kd
 
 
 def loose_emitters(
-    drawn: LayersOfCell, specs: list[PassiveSpec], found: Mapping[str, kdb.Region], known: kdb.Region
+    drawn: LayersOfCell, specs: list[PassiveSpec], found: Regions, known: kdb.Region
 ) -> list[tuple[kdb.Region, str]]:
     """Return what looks like a bipolar transistor but is none, and markers without one, each with the reason.
 
@@ -445,9 +441,7 @@ def add_boxes(drawn: LayersOfCell, spec: PassiveSpec, found: CellDevices) -> Non
     found.pins |= {(f"box.{terminal}", metal): region for terminal, region in pins.items()}
 
 
-def box_extractor(
-    _: Technology, spec: PassiveSpec, boxes: kdb.Region, conducting: Mapping[str, kdb.Region]
-) -> tuple[kdb.DeviceExtractorBase, dict[str, kdb.Region]]:
+def box_extractor(_: Technology, spec: PassiveSpec, boxes: kdb.Region, conducting: Regions) -> Extractor:
     """Return the extractor of isolated boxes, as bipolar transistors whose emitter is the whole box."""
     ends = [conducting.get(f"cell.box.{name}", kdb.Region()) for name in spec.kind.terminals]
     layers = {"C": kdb.Region(), "B": ends[1], "E": boxes}

@@ -59,6 +59,7 @@ from layoutkit.technology.passive_sizes import rectangle_sides
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from layoutkit.extract.resistor_devices import Extractor, Regions
     from layoutkit.technology import DeviceSpec, PassiveSpec, Technology
 
 MICROMETRE_DECIMALS = 6
@@ -105,27 +106,15 @@ class Recipe:
         named_in: Returns the shapes in which a text must lie to make what they hold devices of one type; None where no
             text is needed.
         extractor: Returns KLayout's extractor for one device type, and its layers from the shapes and what conducts.
-        part: What LVS calls a shape that makes no device.
-        none_made: Sentence of LVS about such a shape, with its ``{place}`` and ``{technology}``.
-        cause: Likely reasons for it.
     """
 
     device_class: Callable[[PassiveSpec | None], kdb.DeviceClass]
     terminals: Mapping[str, str]
-    part: str
-    none_made: str
-    cause: str
     shapes: Callable[[LayersOfCell, PassiveSpec], kdb.Region] | None = None
-    loose: Callable[[LayersOfCell, list[PassiveSpec], Mapping[str, kdb.Region]], Loose] | None = None
+    loose: Callable[[LayersOfCell, list[PassiveSpec], Regions], Loose] | None = None
     tied: tuple[str, ...] = ()
     named_in: Callable[[LayersOfCell, PassiveSpec], kdb.Region] | None = None
-    extractor: (
-        Callable[
-            [Technology, PassiveSpec, kdb.Region, Mapping[str, kdb.Region]],
-            tuple[kdb.DeviceExtractorBase, dict[str, kdb.Region]],
-        ]
-        | None
-    ) = None
+    extractor: Callable[[Technology, PassiveSpec, kdb.Region, Regions], Extractor] | None = None
 
 
 def passive_layers(drawn: LayersOfCell) -> PassiveLayers:
@@ -218,7 +207,7 @@ def _of_flavour(
     return found
 
 
-def _loose_junctions(drawn: LayersOfCell, diodes: list[PassiveSpec], junctions: Mapping[str, kdb.Region]) -> Loose:
+def _loose_junctions(drawn: LayersOfCell, diodes: list[PassiveSpec], junctions: Regions) -> Loose:
     """Return what markers of diodes cover without a diode: diffusion that is none, and markers on no diode at all.
 
     The first marker of a diode is what marks it. It may cover the taps beside the diode as well.
@@ -259,7 +248,7 @@ def _mos_gates(drawn: LayersOfCell, spec: PassiveSpec) -> kdb.Region:
     return _of_flavour(drawn, transistor, found, sorted(own), others - own)
 
 
-def _loose_mos_gates(drawn: LayersOfCell, capacitors: list[PassiveSpec], gates: Mapping[str, kdb.Region]) -> Loose:
+def _loose_mos_gates(drawn: LayersOfCell, capacitors: list[PassiveSpec], gates: Regions) -> Loose:
     """Return the markers that only MOS capacitors have and that lie on none."""
     of_transistors = {marker for spec in drawn.technology.devices.values() for marker in spec.marked_by}
     markers = {marker for spec in capacitors for marker in spec.markers} - of_transistors
@@ -288,9 +277,7 @@ def extract_passives(
                 lvs.extract_devices(extractor, dict[str, kdb.ShapeCollection](regions))
 
 
-def _diode_extractor(
-    _: Technology, spec: PassiveSpec, junctions: kdb.Region, conducting: Mapping[str, kdb.Region]
-) -> tuple[kdb.DeviceExtractorBase, dict[str, kdb.Region]]:
+def _diode_extractor(_: Technology, spec: PassiveSpec, junctions: kdb.Region, conducting: Regions) -> Extractor:
     if spec.well:
         ends = {"tA": conducting["p_body"], "tC": conducting["nwell"]}
         return kdb.DeviceExtractorDiode(spec.name), {"P": junctions, "N": junctions, **ends}
@@ -301,9 +288,7 @@ def _diode_extractor(
     return kdb.DeviceExtractorDiode(spec.name), layers
 
 
-def _mos_capacitor_extractor(
-    _: Technology, spec: PassiveSpec, gates: kdb.Region, conducting: Mapping[str, kdb.Region]
-) -> tuple[kdb.DeviceExtractorBase, dict[str, kdb.Region]]:
+def _mos_capacitor_extractor(_: Technology, spec: PassiveSpec, gates: kdb.Region, conducting: Regions) -> Extractor:
     in_well = spec.diffusion_of is not None and spec.diffusion_of.type == "pmos"
     name = {True: ("p_tap", "n_tap"), False: ("n_sd", "p_sd")}[spec.accumulates][in_well]
     ends, body = conducting[name], conducting["nwell" if in_well else "p_body"]
@@ -317,9 +302,7 @@ def _tapped(drawn: LayersOfCell, spec: PassiveSpec) -> kdb.Region:
     return drawn.layer(spec.markers[0]) if spec.markers else kdb.Region() if wells is None else wells
 
 
-def _tap_extractor(
-    _: Technology, spec: PassiveSpec, taps: kdb.Region, conducting: Mapping[str, kdb.Region]
-) -> tuple[kdb.DeviceExtractorBase, dict[str, kdb.Region]]:
+def _tap_extractor(_: Technology, spec: PassiveSpec, taps: kdb.Region, conducting: Regions) -> Extractor:
     tie, body = ("p_tap", "p_body") if spec.in_substrate else ("n_tap", "nwell")
     layers = {"P": taps, "N": conducting[body], "tA": conducting[tie], "tC": conducting[body]}
     return kdb.DeviceExtractorDiode(spec.name), layers
@@ -329,16 +312,14 @@ def _emitters(drawn: LayersOfCell, spec: PassiveSpec) -> kdb.Region:
     return emitters_of(drawn, spec, _junctions(drawn, spec))
 
 
-def _loose_emitters(drawn: LayersOfCell, bipolars: list[PassiveSpec], emitters: Mapping[str, kdb.Region]) -> Loose:
+def _loose_emitters(drawn: LayersOfCell, bipolars: list[PassiveSpec], emitters: Regions) -> Loose:
     if not bipolars:
         return []
     found = {spec.name: _junctions(drawn, spec) for spec in bipolars}
     return loose_emitters(drawn, bipolars, found, union(emitters.values()))
 
 
-def _bipolar_extractor(
-    _: Technology, spec: PassiveSpec, emitters: kdb.Region, conducting: Mapping[str, kdb.Region]
-) -> tuple[kdb.DeviceExtractorBase, dict[str, kdb.Region]]:
+def _bipolar_extractor(_: Technology, spec: PassiveSpec, emitters: kdb.Region, conducting: Regions) -> Extractor:
     wells = conducting["nwell"].interacting(emitters)
     # Without a region of its own, the collector is below the base; its terminal is where the well meets the substrate.
     layers = {"C": kdb.Region(), "B": wells, "E": emitters}
@@ -353,9 +334,6 @@ def _fixed_recipe(kind: str) -> Recipe:
         device_class=lambda _: kdb.DeviceClassDiode() if two else kdb.DeviceClassBJT3Transistor(),
         terminals=dict(zip(OF_TWO if two else OF_THREE, names, strict=True)),
         extractor=fixed_extractor,
-        part="marker",
-        none_made=f"The marker of {KINDS[kind].noun}s{{place}} marks no device of {{technology}}",
-        cause="a layer of it differs from the foundry's cell",
     )
 
 
@@ -365,10 +343,6 @@ def _cell_recipe(kind: str) -> Recipe:
         device_class=lambda _: kdb.DeviceClassBJT4Transistor(),
         terminals=dict(zip("CBES", (*declared.terminals, declared.bulk), strict=True)),
         extractor=cell_extractor,
-        part="emitter" if "e" in declared.terminals else "gate",
-        none_made=f"A {declared.noun}{{place}} is none of {{technology}}",
-        cause="a layer of it differs from the foundry's cell, or its ring of substrate taps is not whole; draw it with"
-        " layout.create_bipolar_array or use the foundry's cell",
     )
 
 
@@ -388,9 +362,6 @@ def size_of(device: kdb.Device) -> tuple[float, float]:
 _MOS = Recipe(
     device_class=lambda _: kdb.DeviceClassMOS4Transistor(),
     terminals={"S": "s", "G": "g", "D": "d", "B": "b"},
-    part="gate",
-    none_made="Poly crosses diffusion{place} without making a transistor of {technology}",
-    cause="an implant, well or marker does not cover the whole channel, or the gate does not split its diffusion",
 )
 
 RECIPES: dict[str, Recipe] = {
@@ -402,10 +373,6 @@ RECIPES: dict[str, Recipe] = {
         shapes=resistor_cores,
         loose=loose_bodies,
         extractor=resistor_extractor,
-        part="resistor",
-        none_made="Poly or diffusion{place} is neither a wire nor a resistor of {technology}",
-        cause="the marker is missing, covers a head or is not exactly as long as the resistor; or a layer of the device"
-        " is missing, or one belongs to another device, or a silicide block lies on a wire of diffusion",
     ),
     "capacitor": Recipe(
         device_class=lambda spec: (
@@ -415,9 +382,6 @@ RECIPES: dict[str, Recipe] = {
         shapes=plates_of,
         loose=loose_plates,
         extractor=capacitor_extractor,
-        part="plate",
-        none_made="A plate{place} makes no capacitor of {technology}",
-        cause="a marker of the capacitor does not touch the plate, or the plate is not inside its bottom plate",
     ),
     "mos_capacitor": Recipe(
         device_class=lambda _: kdb.DeviceClassMOS4Transistor(),
@@ -426,9 +390,6 @@ RECIPES: dict[str, Recipe] = {
         loose=_loose_mos_gates,
         tied=("S", "D", "B"),
         extractor=_mos_capacitor_extractor,
-        part="gate",
-        none_made="A gate{place} makes no MOS capacitor of {technology}",
-        cause="its source, drain and body are not joined by metal, or its marker lies on no gate",
     ),
     "diode": Recipe(
         device_class=lambda _: kdb.DeviceClassDiode(),
@@ -436,10 +397,6 @@ RECIPES: dict[str, Recipe] = {
         shapes=_junctions,
         loose=_loose_junctions,
         extractor=_diode_extractor,
-        part="junction",
-        none_made="The marker of a diode{place} makes no diode of {technology}",
-        cause="the marker covers the diffusion in part, or lies on a transistor or on nothing; or the implant, well or"
-        " another marker is that of no diode here",
     ),
     "tap": Recipe(
         device_class=lambda _: kdb.DeviceClassDiode(),
@@ -448,9 +405,6 @@ RECIPES: dict[str, Recipe] = {
         loose=lambda *_: [],
         named_in=_tapped,
         extractor=_tap_extractor,
-        part="tap",
-        none_made="The text of a tap{place} makes no tap of {technology}",
-        cause="its marker or well does not hold the whole diffusion",
     ),
     **{name: _cell_recipe(name) for name, kind in KINDS.items() if kind.in_cells},
     **{name: _fixed_recipe(name) for name, kind in KINDS.items() if kind.one_size},
@@ -458,9 +412,6 @@ RECIPES: dict[str, Recipe] = {
         device_class=lambda _: kdb.DeviceClassBJT3Transistor(),
         terminals=dict(zip(OF_THREE, KINDS[BOX].terminals, strict=True)),
         extractor=box_extractor,
-        part="box",
-        none_made="The text of an isolated box{place} makes no box of {technology}",
-        cause="its wells and marker are not one rectangle, or its ring of n well is not closed",
     ),
     "pnp": Recipe(
         device_class=lambda _: kdb.DeviceClassBJT3Transistor(),
@@ -468,10 +419,6 @@ RECIPES: dict[str, Recipe] = {
         shapes=_emitters,
         loose=_loose_emitters,
         extractor=_bipolar_extractor,
-        part="emitter",
-        none_made="A bipolar transistor{place} is none of {technology}",
-        cause="its emitter has another size, or its base, well, collector, implants or markers are not those of the"
-        " foundry's cell; draw it with layout.create_bipolar_array or use the foundry's cell",
     ),
 }
 """Kind of device to how it is found; the order is that of extraction."""

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
     from layoutkit.technology import PassiveSpec, Technology
 
+    Regions = Mapping[str, kdb.Region]
+    Extractor = tuple[kdb.DeviceExtractorBase, dict[str, kdb.Region]]  # KLayout's, and its layers
+
 
 class LayersOfCell(Protocol):
     """The layers of one flat cell; ``connectivity.DrawnLayers`` reads them."""
@@ -136,7 +139,7 @@ def _other_cores(technology: Technology, spec: PassiveSpec) -> set[str]:
     return alike - {spec.parts["core"], *spec.core_markers}
 
 
-def loose_bodies(drawn: LayersOfCell, resistors: list[PassiveSpec], cores: Mapping[str, kdb.Region]) -> Loose:
+def loose_bodies(drawn: LayersOfCell, resistors: list[PassiveSpec], cores: Regions) -> Loose:
     """Return body that is resistive or marked as a resistor without being a core, and resistive diffusion."""
     known = union(cores.values()) + _heads_in_core_layers(drawn, resistors, cores)
     for block, source in sorted({(d.block, d.source_marker) for d in drawn.technology.devices.values() if d.block}):
@@ -158,9 +161,7 @@ def _unrecognised(drawn: LayersOfCell, resistors: list[PassiveSpec], known: kdb.
     return found
 
 
-def _heads_in_core_layers(
-    drawn: LayersOfCell, resistors: list[PassiveSpec], cores: Mapping[str, kdb.Region]
-) -> kdb.Region:
+def _heads_in_core_layers(drawn: LayersOfCell, resistors: list[PassiveSpec], cores: Regions) -> kdb.Region:
     """Return the heads, below their own layers, over which the core layer of a resistor may reach."""
     found = kdb.Region()
     for spec in resistors:
@@ -193,7 +194,7 @@ def bends_of(cores: kdb.Region) -> dict[tuple[int, int], float]:
     return found
 
 
-def by_body(spec: PassiveSpec, shapes: kdb.Region, conducting: Mapping[str, kdb.Region]) -> dict[str, kdb.Region]:
+def by_body(spec: PassiveSpec, shapes: kdb.Region, conducting: Regions) -> dict[str, kdb.Region]:
     """Return the shapes of a device by what they lie in: a resistor over an n well has the well for its body."""
     wells = conducting["nwell"]
     if spec.type != "resistor" or spec.well or not spec.body_terminal or (shapes & wells).is_empty():
@@ -202,9 +203,7 @@ def by_body(spec: PassiveSpec, shapes: kdb.Region, conducting: Mapping[str, kdb.
     return {place: region for place, region in parts.items() if not region.is_empty()}
 
 
-def resistor_extractor(
-    _: Technology, spec: PassiveSpec, cores: kdb.Region, conducting: Mapping[str, kdb.Region]
-) -> tuple[kdb.DeviceExtractorBase, dict[str, kdb.Region]]:
+def resistor_extractor(_: Technology, spec: PassiveSpec, cores: kdb.Region, conducting: Regions) -> Extractor:
     """Return KLayout's extractor for one type of resistor, and its layers."""
     of = carrier(spec)
     ends = conducting[of]
@@ -248,7 +247,7 @@ def fed_plates(
     return found
 
 
-def loose_plates(drawn: LayersOfCell, capacitors: list[PassiveSpec], plates: Mapping[str, kdb.Region]) -> Loose:
+def loose_plates(drawn: LayersOfCell, capacitors: list[PassiveSpec], plates: Regions) -> Loose:
     """Return what each plate layer draws outside all ``plates``: its cuts would be read as wires to the bottom."""
     found = []
     for name in sorted({spec.parts["plate"] for spec in capacitors}):
@@ -270,9 +269,7 @@ def plate_cut_layer(name: str) -> str:
     return f"plate_cut.{name}"
 
 
-def add_plates(
-    technology: Technology, every: Mapping[str, kdb.Region], conducting: dict[str, kdb.Region]
-) -> list[tuple[str, str]]:
+def add_plates(technology: Technology, every: Regions, conducting: dict[str, kdb.Region]) -> list[tuple[str, str]]:
     """Add plates and the cuts on them to ``conducting``, take those cuts from the vias, and return what they join."""
     joins = []
     for name, plates in sorted(every.items()):
@@ -286,9 +283,7 @@ def add_plates(
     return joins
 
 
-def capacitor_extractor(
-    technology: Technology, spec: PassiveSpec, _: kdb.Region, conducting: Mapping[str, kdb.Region]
-) -> tuple[kdb.DeviceExtractorBase, dict[str, kdb.Region]]:
+def capacitor_extractor(technology: Technology, spec: PassiveSpec, _: kdb.Region, conducting: Regions) -> Extractor:
     """Return KLayout's extractor for one type of capacitor, and its layers."""
     plates = conducting[plate_layer(spec.name)]
     bottom = conducting[technology.conductor(spec.parts["bottom"]).name]

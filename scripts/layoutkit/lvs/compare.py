@@ -34,12 +34,11 @@ from layoutkit.errors import counted, listed
 from layoutkit.extract.cell_devices import SUBSTRATE
 from layoutkit.extract.extractor import combined
 from layoutkit.extract.folding import fold_series, off_transistors
-from layoutkit.extract.passive_devices import RECIPES
 from layoutkit.lvs.explanation import Labelling, explain, is_bare_well, labelling, missing_ports, unexplained
 from layoutkit.lvs.lvs_result import MAX_MISMATCHES, LvsMismatch, LvsResult, at
 from layoutkit.lvs.matching import Matcher, Pairing, nets_of_taps
 from layoutkit.lvs.reference import Reference, ReferenceDevice, reference_of
-from layoutkit.technology.device_kinds import SIZE_TOLERANCE, DeviceKind
+from layoutkit.technology.device_kinds import KINDS, SIZE_TOLERANCE, DeviceKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -419,18 +418,13 @@ def _different(found: list[LvsMismatch]) -> list[LvsMismatch]:
 
 def _ignored(extraction: Extraction) -> list[LvsMismatch]:
     """Return the shapes that look like devices but are none."""
-    return [
-        LvsMismatch(
-            "unrecognised_device",
-            f"{recipe.none_made.format(place=at(place), technology=extraction.technology.name)}: {reason}",
-            recipe.cause,
-            (),
-            ((recipe.part, place),),
-        )
-        for kind, places in extraction.ignored.items()
-        for recipe in (RECIPES[kind],)
-        for place, reason in places
-    ]
+    process, found = extraction.technology.name, []
+    for kind, places in ((KINDS[name], places) for name, places in extraction.ignored.items()):
+        for place, reason in places:
+            text = kind.none_made.format(noun=kind.noun, place=at(place), technology=process)
+            shapes = ((kind.part, place),)
+            found.append(LvsMismatch("unrecognised_device", f"{text}: {reason}", kind.not_made_because, (), shapes))
+    return found
 
 
 def _unmeasured(extraction: Extraction) -> list[LvsMismatch]:

@@ -104,6 +104,9 @@ class DeviceKind:
         instead: What to use in a process that has no such device, for a message.
         lost: Likely reasons why a layout lacks it, for a message of LVS.
         stray: Likely reasons why only the layout has it.
+        part: What LVS calls a shape that should be such a device and is none.
+        none_made: Sentence of LVS about such a shape, with ``{noun}``, ``{place}`` and ``{technology}``.
+        not_made_because: Likely reasons for it.
     """
 
     name: str
@@ -135,6 +138,9 @@ class DeviceKind:
     instead: str = ""
     lost: str = "it was not drawn, it lost its marker layer, or it is shorted"
     stray: str = "the netlist lacks it"
+    part: str = ""
+    none_made: str = ""
+    not_made_because: str = ""
     roles: Mapping[str, str] = field(init=False)
 
     def __post_init__(self) -> None:

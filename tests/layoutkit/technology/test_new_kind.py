@@ -20,7 +20,10 @@ DECLARATION = """"overlap": {
       "model_names": "overlap",
       "parameters": {"w": {"unit": "m", "compared": true}, "l": {"unit": "m", "compared": true}, "m": {}},
       "rectangle": true,
-      "file": {}
+      "file": {},
+      "part": "overlap",
+      "none_made": "The marker of an overlap capacitor{place} makes none of {technology}",
+      "not_made_because": "a metal is missing below it"
     },
     """
 DRAWING = '''"""Draw overlap capacitors: the lowest wires below the next ones, and a rail beside them for the first."""
@@ -62,9 +65,6 @@ RECIPE = """"overlap": Recipe(
             {"P1": shapes, "P2": shapes, "tA": conducting[technology.conductors[0].name],
              "tB": conducting[technology.conductors[1].name]},
         ),
-        part="overlap",
-        none_made="The marker of an overlap capacitor{place} makes none of {technology}",
-        cause="a metal is missing below it",
     ),
     """
 PROCESS = """technology: with_overlaps
