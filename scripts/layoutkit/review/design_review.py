@@ -39,7 +39,7 @@ _OF_THE_SUBJECT: tuple[Callable[[Subject], Iterable[Remark]], ...] = (
     stage_order.bipolar_pairs, stage_order.parts_apart, stage_order.power_beside_input, stage_order.far_capacitors,
     room_and_wells.room, room_and_wells.shape, room_and_wells.wide_channels, room_and_wells.empty_rings,
     room_and_wells.rings, room_and_wells.wide_rings, room_and_wells.lone_dummies, room_and_wells.well_tap,
-    room_and_wells.far_taps, room_and_wells.cut_sizes,
+    single_transistors.far_taps, room_and_wells.cut_sizes,
     room_and_wells.domains, room_and_wells.floating_bodies,
     room_and_wells.wells_apart, room_and_wells.single_tap_contacts, single_transistors.unshared_diffusions,
     single_transistors.split_channels, single_transistors.dummies_between, single_transistors.dummies_away,

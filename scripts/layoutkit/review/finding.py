@@ -103,7 +103,9 @@ def by_cause(findings: Iterable[Remark], dbu_um: float) -> list[Remark]:
 
 
 def _merged(findings: Sequence[Remark], dbu_um: float) -> Remark:
-    first, *others = sorted(findings, key=lambda each: (-each.measured, each.box.left, each.box.bottom, each.nets))
+    first, *others = sorted(  # equal figures are equal but for what summing in another order leaves
+        findings, key=lambda each: (-float(f"{each.measured:.6g}"), each.box.left, each.box.bottom, each.nets)
+    )
     places = [*first.places]
     for each in others:
         places += [Spot(each.box, each.why, _brief(each, first)), *each.places]

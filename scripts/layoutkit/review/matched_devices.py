@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import klayout.db as kdb
 
 from layoutkit.circuit.recognise import MODULE_TYPES
-from layoutkit.review.matched_roles import NEARLY, MatchedDevices
+from layoutkit.review.matched_roles import LOAD_DIODES, NEARLY, MatchedDevices
 from layoutkit.review.subject import box_around, centre_of, gap_between, names_of, region_of, turned
 
 if TYPE_CHECKING:
@@ -257,7 +257,7 @@ class Matching:
                 1 - widths[0] / widths[-1],
                 why,
                 devices=group.devices,
-                must=self._have_unit(group, widths[0], widths[-1]),
+                must=group.words != LOAD_DIODES and self._have_unit(group, widths[0], widths[-1]),
             )
             return
         if len(lengths) == 1 or group.strict:
@@ -361,10 +361,10 @@ class Matching:
         )
 
     def covered_switches(self) -> Iterator[Remark]:
-        """Yield the equal switches of signals some of which a supply covers more than others."""
+        """Yield the equal switches between signals some of which a supply covers more than others."""
         supplies, alike = self.subject.supplies.nets, defaultdict(list)
         for placed in self.subject.placed:
-            if placed.id in self.subject.both_ways:
+            if placed.id in self.subject.both_ways and not placed.ends & supplies:
                 alike[placed.device.model, placed.device.w, placed.device.l].append(placed)
         for devices in alike.values():
             group = MatchedDevices("equal switches", False, tuple(devices), tuple(devices))

@@ -21,9 +21,11 @@ _STRICT = frozenset({"differential_pair", "current_mirror", "bipolar_array", "re
 """Groups whose offset or ratio a foreign device inside spoils."""
 _PASSIVES = frozenset({"resistor_pair", "capacitor_pair", "resistor_ratio", "capacitor_ratio"})
 _FEWEST_STAGES = 3
+_PAIR = MODULE_TYPES["differential_pair"].words
 _UNORDERED = MODULE_TYPES["symmetric_pair"].words
 NEARLY = 0.01  # of a width, by which a pair may differ as by a rounding
 _ON_ONE_GATE = "pair on one gate"
+LOAD_DIODES = "load diodes"
 _MOST_PARTS = 16  # so many times as wide as the narrowest of a ratio
 
 
@@ -65,7 +67,7 @@ class MatchedDevices:
     @property
     def is_plural(self) -> bool:
         """Whether the role in words is a plural."""
-        return self.words.startswith(("the bars", "resistors", "capacitors", "equal", "bipolar", "diodes"))
+        return self.words.startswith(("the bars", "resistors", "capacitors", "equal", "bipolar", "diodes", LOAD_DIODES))
 
     @property
     def has(self) -> str:
@@ -226,7 +228,8 @@ def matched_groups(subject: Subject) -> list[MatchedDevices]:
 def _unrecognised(subject: Subject, known: Sequence[MatchedDevices]) -> Iterator[MatchedDevices]:
     """Yield what works as a matched group in none of the circuit's: pairs but for a rounding, pairs of unlike sources.
 
-    Also diodes on one supply, and bipolar transistors on one base, with currents of their own and sizes in a ratio.
+    Also the diodes that load one pair, diodes on one supply, and bipolar transistors on one base, with currents of
+    their own and sizes in a ratio.
     """
     alike: dict[tuple[object, ...], list[PlacedDevice]] = defaultdict(list)
     ratios: dict[tuple[object, ...], list[PlacedDevice]] = defaultdict(list)
@@ -239,8 +242,12 @@ def _unrecognised(subject: Subject, known: Sequence[MatchedDevices]) -> Iterator
         elif device.type in {"npn", "pnp"} and net["b"] not in subject.supplies and net["b"] != net["e"]:
             ratios["bipolar transistors in a ratio", device.model, net["b"]].append(placed)
     grouped = [{each.index for each in (*group.devices, *group.relatives)} for group in known]
+    outputs = [{p.device.terminals.get("d") for p in group.devices} for group in known if group.words == _PAIR]
     for pair in chain.from_iterable(combinations(devices, 2) for devices in alike.values()):
         words, gate = _works_as(subject, *pair), pair[0].device.terminals["g"]
+        diodes = {net["d"] for net in (placed.device.terminals for placed in pair) if net["d"] == net["g"]}
+        if len(diodes) == len(pair) and diodes in outputs and pair[0].area == pair[1].area:
+            words = LOAD_DIODES
         if words == _ON_ONE_GATE and sum(end.terminal == "g" for end in subject.circuit.nets[gate]) > len(pair):
             continue  # cascodes
         if words and not any(own.issuperset(placed.index for placed in pair) for own in grouped):
@@ -263,7 +270,7 @@ def _works_as(subject: Subject, one: PlacedDevice, other: PlacedDevice) -> str:
         return ""
     if a["s"] == b["s"] and a["g"] != b["g"] and a["d"] != b["d"]:
         nearly = apart and a["s"] not in supplies and subject.both_ways.isdisjoint((one.id, other.id))
-        return MODULE_TYPES["differential_pair"].words if nearly else ""
+        return _PAIR if nearly else ""
     diode = a["g"] == b["g"] and a["g"] in one.ends ^ other.ends
     return "" if not diode or one.ends & other.ends or (one.ends | other.ends) & supplies else _ON_ONE_GATE
 

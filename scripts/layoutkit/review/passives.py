@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import klayout.db as kdb
 
 from layoutkit.circuit.recognise import MODULE_TYPES
-from layoutkit.review.matched_devices import MOST_PARTS
+from layoutkit.review.matched_devices import MOST_PARTS, widest_gap
 from layoutkit.review.matched_roles import MatchedDevices
 from layoutkit.review.repeated_cells import off_pitch
 from layoutkit.review.subject import box_around, centre_of, names_of, region_of, turned
@@ -71,6 +71,7 @@ class Passives:
             yield from self.banks(chain)
             if self._sets_current(chain) or sum(len(placed.boxes) for placed in chain.devices) >= _LONG_STRING:
                 yield from self.bare_ends(chain)
+        yield from self.equal_apart()
         yield from self.in_order()
         yield from self.strewn()
         yield from self.idle_plates()
@@ -258,13 +259,15 @@ class Passives:
         return self.subject.finding("passives.centre", 2 * off / max(1.0, pitch), why, devices=group.devices)
 
     def spare_units(self, group: MatchedDevices) -> list[Remark]:
-        """Return whether more dummies than units lie in and around a bank."""
+        """Return whether more dummies than units lie in and around a bank; one dummy deep around bars is a frame."""
         subject, boxes = self.subject, [box for placed in group.devices for box in placed.boxes]
         units, reach = len(boxes), subject.technology.to_dbu(_BANK_UM)
         array = self._array(group)
         around = box_around(array) if array else box_around(boxes).enlarged(reach, reach)
         idle = subject.idle_passives(group.devices[0].device.type)
-        count = sum(box.touches(around) for box in idle)
+        near = [box for box in idle if box.touches(around)]
+        bars = len(near) > units and group.devices[0].device.type == "resistor"
+        count = 0 if bars and not any(_is_behind(box, near, boxes) for box in near) else len(near)
         return subject.finding(
             "passives",
             max(0, count - units),
@@ -298,6 +301,19 @@ class Passives:
                 devices=devices,
                 must=False,
             )
+
+    def equal_apart(self) -> Iterator[Remark]:
+        """Yield the resistors of one kind and size in no group that lie far from each other."""
+        alike: dict[tuple[object, ...], list[MatchedDevices]] = defaultdict(list)
+        for string in self._strings():
+            fingers = [finger for placed in string.devices for finger in placed.fingers]
+            size = sorted({round(finger.w_um, 3) for finger in fingers}), round(sum(f.l_um for f in fingers), 3)
+            alike[string.devices[0].device.model, str(size)].append(string)
+        for strings in (each for each in alike.values() if len(each) > 1):
+            boxes = [[box for placed in string.devices for box in placed.boxes] for string in strings]
+            gap, devices = self.subject.um(widest_gap(boxes, len(boxes))), [p for each in strings for p in each.devices]
+            why = f"equal resistors {names_of(devices)} lie {gap:.3g} um apart"
+            yield from self.subject.finding("passives.apart", gap, why, devices=devices)
 
     def in_order(self) -> list[Remark]:
         """Return whether the steps of a ladder, between its joints, lie in one row in the order of its bits."""
@@ -353,6 +369,13 @@ class Passives:
             yield from subject.finding(
                 "passives.stray", most / small[placed], why, devices=[placed], nets=nets, cause="strays"
             )
+
+
+def _is_behind(dummy: kdb.Box, others: Sequence[kdb.Box], units: Sequence[kdb.Box]) -> bool:
+    """Return whether another dummy lies between a dummy and the unit next to it."""
+    unit = min(units, key=lambda box: dist((box.center().x, box.center().y), (dummy.center().x, dummy.center().y)))
+    way = kdb.Edge(dummy.center(), unit.center())
+    return any(other is not dummy and (way.clipped(other) or kdb.Edge()).length() > 0 for other in others)
 
 
 def joined_by_capacitors(circuit: Circuit) -> set[frozenset[str]]:

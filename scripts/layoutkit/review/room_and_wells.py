@@ -32,6 +32,7 @@ _DEEPEST = 3  # dummies side by side that guard one end; the hand layouts have u
 _FITS_UM = 2.0  # sides of a place inside a ring that a device would fit into [um]
 _ROW_UM = 35.0  # hand layouts, too, have rows of up to this length [um]
 _WIDE_RATIO = 10  # channels that are at most so many times as wide as long have a gate of little resistance
+_HALF = 0.5  # of a side of the layout, which one channel sets if it is wider
 _WELLS_UM, _FEW_IN_A_WELL = 10.0, 4  # wells that could be one: how near to each other they lie, with how many devices
 _NEIGHBOUR_UM = 5.0  # rings this near to each other could be one [um]
 
@@ -183,12 +184,18 @@ def long_rows(subject: Subject, groups: Sequence[MatchedDevices]) -> Iterator[Re
 
 
 def wide_channels(subject: Subject) -> list[Remark]:
-    """Return the transistors with a channel that is wide for one gate and one strap at each side."""
-    limit, channels = subject.limits["room.channel"], ((p, f) for p in subject.placed for f in p.fingers)
-    wide = [(p, f.w_um) for p, f in channels if p.device.is_mos and f.w_um > _WIDE_RATIO * f.l_um]
-    wide = [each for each in wide if limit.beyond(each[1])]
-    devices, most = list(dict.fromkeys(placed for placed, _ in wide)), max((width for _, width in wide), default=0.0)
+    """Return the transistors with a channel that is wide for one gate and one strap at each side, or for the layout."""
+    limit, sides = subject.limits["room.channel"], (subject.box.height(), subject.box.width())
+    part = 2.0 if _are_few(subject) else _HALF
+    wide: dict[PlacedDevice, float] = {}
+    for placed, finger in ((p, f) for p in subject.placed if p.device.is_mos for f in p.fingers):
+        side = subject.um(sides[finger.around is not None and finger.around.vertical])
+        if limit.beyond(finger.w_um) and finger.w_um > min(_WIDE_RATIO * finger.l_um, part * side):
+            wide[placed] = max(finger.w_um, wide.get(placed, 0.0))
+    devices, most = list(wide), max(wide.values(), default=0.0)
     why = f"channels of {names_of(devices)} are up to {most:.3g} um wide: gate and straps are long and thin"
+    share = most / subject.um(max(sides))
+    why += f", {100 * share:.0f} % of the longer side of the layout" * (share > part)
     return subject.finding("room.channel", most, why, devices=devices)
 
 
@@ -392,23 +399,6 @@ def well_tap(subject: Subject) -> Iterator[Remark]:
         return
     for broken, box in _broken(subject, rules):
         yield from subject.finding("well-tap", 1.001, broken, where=box)
-
-
-def far_taps(subject: Subject) -> list[Remark]:
-    """Return whether channels lie far from any tap, though the process may allow more."""
-    mos = [placed for placed in subject.placed if placed.device.is_mos and not subject.is_idle(placed)]
-    limit, far = subject.limits["rings.taps"], region_of(box for placed in mos for box in placed.boxes)
-    away = limit.should or limit.must or 0.0
-    while away and not subject.taps.is_empty():
-        farther = far - subject.taps.sized(subject.technology.to_dbu(away))
-        if farther.is_empty():
-            break
-        far, away = farther, 1.1 * away
-    if not limit.beyond(away):
-        return []
-    devices = [placed for placed in mos if not (region_of(placed.boxes) & far).is_empty()]
-    why = f"channels of {names_of(devices)} lie about {away:.2g} um from the next tap of a well or the substrate"
-    return subject.finding("rings.taps", away, why, where=far.bbox(), devices=devices)
 
 
 def cut_sizes(subject: Subject) -> Iterator[Remark]:

@@ -14,7 +14,7 @@ import klayout.db as kdb
 
 from layoutkit.review.matched_devices import is_gate
 from layoutkit.review.matched_roles import MatchedDevices
-from layoutkit.review.subject import gap_between, names_of, turned
+from layoutkit.review.subject import gap_between, names_of, region_of, turned
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -217,12 +217,39 @@ def dummies_away(subject: Subject) -> Iterator[Remark]:
         kind, gate = (placed.device.model, placed.device.l), placed.device.terminals["g"]
         alike = [o for o in subject.placed if o.device.is_mos and (o.device.model, o.device.l) == kind]
         alike = [other for other in alike if placed.ends & other.ends and not subject.is_idle(other)]
-        if gate not in placed.ends | supplies:  # a capacitor, unless its gate is that of a transistor beside it
-            alike = [other for other in alike if other.device.terminals["g"] == gate]
-        gap = min((gap_between(one, its) for one in placed.boxes for o in alike for its in o.boxes), default=0.0)
+        if gate not in placed.ends | supplies:  # a capacitor, unless on the gate of another, or cancelling a switch
+            alike = [
+                o
+                for o in alike
+                if o.device.terminals["g"] == gate or (o.id in subject.both_ways and o.area >= placed.area)
+            ]
+        places = [(gap_between(one, its), one, its) for one in placed.boxes for o in alike for its in o.boxes]
+        gap, one, its = min(places, key=lambda each: each[0], default=(0.0, placed.box, placed.box))
         why = f"the dummy {placed.id}, tied to a net of {names_of(alike)}, lies {subject.um(gap):.3g} um from "
         why += "them" if len(alike) > 1 else "it"
-        yield from subject.finding("rings.away", subject.um(gap), why, devices=[placed], cause="dummies away")
+        found = subject.finding("rings.away", subject.um(gap), why, devices=[placed], cause="dummies away")
+        upright = bool(placed.fingers[0].around and placed.fingers[0].around.vertical)
+        own, other = turned(one, upright=upright), turned(its, upright=upright)
+        off = 1 - (min(own.top, other.top) - max(own.bottom, other.bottom)) / min(own.height(), other.height())
+        why = f"the dummy {placed.id} is not in the row of the transistor whose net it is on: {names_of(alike)}"
+        yield from found or subject.finding("rings.row", min(off, 1.0), why, devices=[placed], cause="dummies away")
+
+
+def far_taps(subject: Subject) -> list[Remark]:
+    """Return whether channels lie far from any tap, though the process may allow more."""
+    mos = [placed for placed in subject.placed if placed.device.is_mos and not subject.is_idle(placed)]
+    limit, far = subject.limits["rings.taps"], region_of(box for placed in mos for box in placed.boxes)
+    away = limit.should or limit.must or 0.0
+    while away and not subject.taps.is_empty():
+        farther = far - subject.taps.sized(subject.technology.to_dbu(away))
+        if farther.is_empty():
+            break
+        far, away = farther, 1.1 * away
+    if not limit.beyond(away):
+        return []
+    devices = [placed for placed in mos if not (region_of(placed.boxes) & far).is_empty()]
+    why = f"channels of {names_of(devices)} lie about {away:.2g} um from the next tap of a well or the substrate"
+    return subject.finding("rings.taps", away, why, where=far.bbox(), devices=devices)
 
 
 def turned_bars(subject: Subject) -> Iterator[Remark]:

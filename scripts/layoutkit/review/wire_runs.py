@@ -16,6 +16,7 @@ import klayout.db as kdb
 from layoutkit.errors import listed
 from layoutkit.review.coupling import ALONG, BESIDE, LEVELS
 from layoutkit.review.finding import Spot
+from layoutkit.review.matched_roles import LOAD_DIODES
 from layoutkit.review.passives import joined_by_capacitors
 from layoutkit.review.subject import HEADS_UM, box_around, longer_side, names_of, region_of, wire_length
 
@@ -379,7 +380,7 @@ class WireRuns:
     def _owners(self) -> dict[int, list[tuple[PlacedDevice, set[str]]]]:
         """The transistors on each diffusion, by its number, and the nets of these and of their groups."""
         related: dict[int, set[str]] = defaultdict(set)
-        for group in self.groups:
+        for group in (group for group in self.groups if group.words != LOAD_DIODES):  # of two mirrors
             nets = {net for each in group.relatives for net in each.device.terminals.values()}
             for placed in group.devices:
                 related[placed.index] |= nets

@@ -110,3 +110,84 @@ def test_an_inverter_with_a_switch_at_each_source(figure, expected, gate):
     planted.mos("M3", "pmos", 20, 0, 4, 1, "b enb vdd vdd")
     review = tracks(planted, ports=("out", "in", "other", "en", "enb")).review()
     assert severities(review, "flow-order", "parts of one function") == (expected if gate == "in" else set())
+
+
+@pytest.mark.parametrize(
+    ("gate", "width", "expected"), [("outn", 4, {"should"}), ("outp", 4, set()), ("outn", 5, set())]
+)
+def test_the_diodes_that_load_one_pair(gate, width, expected):
+    """With the gate on the other output they are a mirror, of unlike sizes no loads of one kind; never severe."""
+    planted = pair()
+    planted.mos("M4", "pmos", -8, 30, 2, 1, "outp outp vdd vdd", 2)
+    planted.mos("M5", "pmos", 14, 30, width, 1, f"outn {gate} vdd vdd")
+    review = wired(planted, vdd=45.0).review()
+    assert severities(review, "group-apart", "load diodes M4, M5") == expected
+    assert severities(review, "group-unlike", "load diodes M4, M5 are 2, 4 um wide") == expected
+
+
+@both("passives.apart", "should")
+@pytest.mark.parametrize("long", [10, 12])
+def test_equal_resistors_without_a_common_net(figure, expected, long):
+    planted = Planted()
+    for name, x, length in (("R1", 0, 10), ("R2", 1 + figure, long)):
+        planted.bar(name, x, 0, 1, length, f"a{name} b{name}")
+    planted.mos("M1", "nmos", 40, 0, 4, 1, "y bR1 aR2 vss")  # which makes them no images of each other
+    for track, net in enumerate(planted.ends):
+        planted.comb(net, -8.0 - track if net[0] == "a" else 20.0 + track)
+    assert severities(planted.review(), "passives", "equal resistors") == (expected if long == 10 else set())
+
+
+@pytest.mark.parametrize(("places", "expected"), [((0, 8), set()), ((8, 9.5, 11), {"should"})])
+def test_dummies_all_around_bars(places, expected):
+    """Two bars between dummies at both sides, above and below are in a frame; in two rows at one side they are not."""
+    planted = Planted()
+    planted.bar("R1", 3, 0, 1, 10, "a m")
+    planted.bar("R2", 5, 0, 1, 10, "b m")
+    above = [(x, y) for x in (3.5, 5.5) for y in (-8, 13)] if len(places) == 2 else []
+    for number, (x, y) in enumerate([*((x, 0) for x in places), *above]):
+        planted.bar(f"RD{number}", x, y, 1, 10 if not y else 5, "vss vss")
+    for net, track in {"a": -14.0, "b": -15.0, "m": 30.0, "vss": -18.0}.items():
+        planted.comb(net, track)
+    assert severities(planted.review(), "passives", "dummies around") == expected
+
+
+@pytest.mark.parametrize(("source", "expected"), [("x", {"should"}), ("vss", set())])
+def test_a_supply_over_one_of_two_equal_switches(source, expected):
+    """What joins a node with a supply is wired to it: nothing that must match another one."""
+    planted = Planted()
+    for number, other in enumerate(("y", source)):
+        planted.mos(f"MN{number}", "nmos", 12 * number, 0, 4, 0.5, f"c{number} p{number} {other} vss")
+        planted.mos(f"MP{number}", "pmos", 12 * number + 5, 0, 4, 0.5, f"c{number} q{number} {other} vdd")
+    planted.box("Metal5", 12, 1, 14, 3, "vss")
+    planted.square("Via4", 12.5, -8, 0.26)
+    planted.box("Metal5", 12, -8.3, 13, 3, "vss")
+    planted.square("Metal4", 12.5, -8, 0.5, "vss")
+    planted.square("Via3", 12.5, -8, 0.26)
+    for track, net in enumerate(net for net in planted.ends if net != "vss"):
+        planted.comb(net, 20.0 + track)
+    planted.comb("vss", -8.0, right=20)
+    assert severities(planted.review(), "foreign-over-gates", "equal switches MN0, MN1") == expected
+
+
+@both("rings.row", "should")
+def test_a_dummy_beside_the_row_of_its_switch(figure, expected):
+    """It lies higher by this part of the width of both."""
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, 4, 1, "out in a vss")
+    planted.mos("MD", "nmos", 3, 4 * figure, 4, 1, "out inb out vss")
+    planted.mos("MX", "pmos", 30, 0, 4, 1, "out inb a vdd")
+    assert severities(tracks(planted, ports=("out", "in", "a", "inb")).review(), "rings", "not in the row") == expected
+
+
+@pytest.mark.parametrize(
+    ("width", "others", "expected"), [(16, 7, {"should"}), (14, 7, set()), (16, 6, set()), (16, 40, set())]
+)
+def test_a_channel_that_sets_the_height_of_the_layout(width, others, expected):
+    """It is less than ten times as wide as long; of so few devices one has to be the largest."""
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, width, 3, "out in vss vss")
+    for number in range(others):
+        planted.mos(f"MN{number}", "nmos", 6 + 2 * number, 0, 4, 0.3, f"o{number} in vss vss")
+    for track, net in enumerate(planted.ends):
+        planted.comb(net, width + 1.5 + track)
+    assert severities(planted.review(), "room", "of the longer side") == expected
