@@ -38,7 +38,7 @@ _COLORS = ("#1f77b4", "#d62728", "#2ca02c", "#9467bd", "#ff7f0e", "#17becf", "#e
 MACRO = "analog_devices.lym"
 FOLLOW_MACRO = "follow_files.lym"
 _ENGINE = Path(__file__).parents[1]
-# The modules that the PCells import; the package contains no other part of the engine.
+# The modules that the PCells import, and the files that these read; the package contains no other part of the engine.
 _MODULES = (
     "__init__.py",
     "errors.py",
@@ -49,8 +49,10 @@ _MODULES = (
     "layout/klayout_files.py",
     "rectangle.py",
     "pcells/*.py",
+    "pcells/*.json",
     "draw/*.py",
     "technology/*.py",
+    "technology/device_kinds.json",
 )
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import klayout.db as kdb
@@ -15,6 +17,7 @@ from layoutkit.draw.generators import GENERATORS, BlockSpec, draw_block, draw_pl
 from layoutkit.draw.mos_capacitor import draw_mos_capacitor, mos_capacitor
 from layoutkit.draw.passive import capacitor, resistor
 from layoutkit.draw.resistor import ResistorSpec, draw_resistors
+from layoutkit.file_schema import frozen
 from layoutkit.pcells.fields import CELL, Field, Generator, flavours, integer, named_nets
 from layoutkit.technology.device_kinds import KINDS
 from layoutkit.technology.passive_sizes import PassiveSize
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
     from layoutkit.technology import PassiveSpec, Technology
 
 _MICROMETRE_M = 1e-6
+_TEXTS: dict[str, Any] = json.loads(Path(__file__).with_suffix(".json").read_text("utf-8"))
 
 
 @dataclass(frozen=True)
@@ -139,85 +143,11 @@ def _alone(draw: Callable[..., Module]) -> Callable[[kdb.Layout, Technology, Any
     )
 
 
-_RESISTOR = _Passive(
-    "resistor",
-    "Poly resistor with substrate ring and labelled pins",
-    "Resistor",
-    ("Width of a bar", "Resistive length of all bars in series"),
-    _bar,
-    "Strings in parallel",
-    ("Nets of the two ends and the substrate", "P N B"),
-    ("p", "n", "b"),
-    resistor,
-    "R1",
-    _draw_resistor,
-    "{device} W={w:g} L={l:g} in {segments} m={m}",
-    before=(
-        Field("segments", "Bars in series", 1),
-        Field("bends", "Bends of one bar, its length as the model counts them", 0),
-    ),
-    after=(Field("dummies", "Dummy bars at each end", 0), Field("ring", "Substrate ring", True)),
-)
-_CAPACITOR = _Passive(
-    "capacitor",
-    "Plate (MIM) capacitor with labelled pins",
-    "Capacitor",
-    ("Width of one plate", "Length of one plate"),
-    _square(10.0),
-    "Plates in parallel",
-    ("Nets of top and bottom plate, and of a ring", "P N B"),
-    ("p", "n", "b"),
-    capacitor,
-    "C1",
-    _draw_capacitor,
-    "{device} {w:g} x {l:g} m={m}",
-    after=(
-        Field("columns", "Plates side by side; 0 for about a square", 0),
-        Field("feed", "Width of the feeds of a plate in a ring; 0 for the usual", 0.0, "um"),
-    ),
-)
-_MOS_CAPACITOR = _Passive(
-    "mos_capacitor",
-    "MOS capacitor (varactor) with tap ring and labelled pins",
-    "MOS capacitor",
-    ("Width of one gate", "Length of one gate"),
-    _gate,
-    "Gates in parallel",
-    ("Nets of the gates and of the diffusion", "P N"),
-    ("p", "n"),
-    mos_capacitor,
-    "C1",
-    _alone(draw_mos_capacitor),
-    "{device} W={w:g} L={l:g} m={m}",
-)
-_DIODE = _Passive(
-    "diode",
-    "Junction diode with tap ring and labelled pins",
-    "Diode",
-    ("One side of a rectangle", "Other side of a rectangle"),
-    _square(1.0),
-    "Rectangles in parallel",
-    ("Nets of anode and cathode", "P N"),
-    ("p", "n"),
-    diode,
-    "D1",
-    _alone(draw_diode),
-    "{device} {w:g} x {l:g} m={m}",
-)
-_TAP = _Passive(
-    "tap",
-    "Tap of the substrate or of an n well of its own, with labelled pins",
-    "Tap",
-    ("One side of a rectangle", "Other side of a rectangle"),
-    _square(0.78),
-    "Rectangles in parallel",
-    ("Net of the tap", "P"),
-    ("p",),
-    tap,
-    "R1",
-    _alone(draw_tap),
-    "{device} {w:g} x {l:g} m={m}",
-)
+def _worded(kind: str, **functions: Any) -> _Passive:
+    """Return the PCell of a kind with the texts and further fields that ``passive_pcells.json`` states of it."""
+    stated = frozen(_TEXTS[kind])
+    more = {place: tuple(Field(**each) for each in stated.get(place, ())) for place in ("before", "after")}
+    return _Passive(kind, **{**stated, **more}, **functions)
 
 
 def _of_block(technology: Technology, device_id: str, flavour: str, size: PassiveSize, nets: Mapping[str, str]) -> Any:
@@ -322,7 +252,14 @@ _ARRAYS = (
         _cell_fields("varactor", "columns (lengths of gates)", "first gate, well, both second gates", "G1 W G2 G3 BN"),
     ),
 )
-_STATED = (_RESISTOR, _CAPACITOR, _MOS_CAPACITOR, _DIODE, _TAP, *_FIXED)
+_STATED = (
+    _worded("resistor", defaults=_bar, made=resistor, drawn=_draw_resistor),
+    _worded("capacitor", defaults=_square(10.0), made=capacitor, drawn=_draw_capacitor),
+    _worded("mos_capacitor", defaults=_gate, made=mos_capacitor, drawn=_alone(draw_mos_capacitor)),
+    _worded("diode", defaults=_square(1.0), made=diode, drawn=_alone(draw_diode)),
+    _worded("tap", defaults=_square(0.78), made=tap, drawn=_alone(draw_tap)),
+    *_FIXED,
+)
 _OTHERS = [
     _Passive(
         name,
