@@ -95,9 +95,8 @@ class Coupling:
         )
         if not found and near > length:
             words = f"{quiet} runs {subject.um(near):.3g} um within {_NEAR_UM:g} um of {loud}"
-            return subject.finding(
-                "coupling.near", subject.um(near), words, where=around, nets=[quiet, loud], cause=quiet
-            )
+            limit = "coupling.output" if quiet in self._gates_of_pairs and loud in self.outputs else "coupling.near"
+            return subject.finding(limit, subject.um(near), words, where=around, nets=[quiet, loud], cause=quiet)
         if not found or not must or found[0].severity == "must":
             return found
         share = length / sum(wire_length(piece) for metal in subject.metal(quiet).values() for piece in metal.each())
@@ -321,6 +320,11 @@ class Coupling:
             nets=seen,
             cause=how.split(maxsplit=1)[0],
         )
+
+    @cached_property
+    def _gates_of_pairs(self) -> set[str]:
+        pairs = [each.devices for each in self.subject.roles.groups if each.type == "differential_pair"]
+        return {self.subject.circuit.device(name).terminals.get("g", "") for names in pairs for name in names}
 
     @cached_property
     def moved(self) -> set[str]:

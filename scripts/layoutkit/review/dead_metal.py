@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from functools import cached_property
+from functools import cache, cached_property
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -12,7 +12,7 @@ import klayout.db as kdb
 from layoutkit.review.finding import Spot
 from layoutkit.review.floorplan import rails_of
 from layoutkit.review.pieces import Pieces, rectangles
-from layoutkit.review.subject import HEADS_UM, box_around, longer_side, region_of, turned
+from layoutkit.review.subject import HEADS_UM, box_around, gap_between, longer_side, region_of, turned
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -34,6 +34,7 @@ _STRAPS_UM = 2.5  # from an array of interleaved transistors to the straps at it
 _STRAIGHT = 0.2  # of the longer side of a way: the shorter one of a strap [1]
 _DOUBLE_UM = 1.0  # from cut to cut along a wire from which on what they join to it carries its current, too [um]
 _ROW_UM = 5.0  # gap within which matched transistors are one row [um]
+_FOLD = 3  # spaces between the legs of a fold at most
 _LOOP_UM = 5.0  # ways up to this length may join two straps of one device twice [um]
 
 
@@ -61,7 +62,7 @@ class DeadMetal:
 
     def __init__(self, subject: Subject, groups: Sequence[MatchedDevices]) -> None:
         self.subject, self.groups = subject, groups
-        self._found: dict[str, list[Stub]] = {}
+        self._dead = cache(self._searched)
         self.signals = [net for net in subject.nets if net not in subject.supplies]
 
     def findings(self) -> Iterator[Remark]:
@@ -153,13 +154,8 @@ class DeadMetal:
                     found[net] |= nets & self.subject.number.keys() - {net}
         return found
 
-    def _dead(self, net: str, least: int) -> list[Stub]:
-        """Return the metal of a net that leads nowhere, in pieces longer than ``least``. [dbu]"""
-        if net not in self._found:
-            self._found[net] = self._searched(net, least)
-        return self._found[net]
-
     def _searched(self, net: str, least: int) -> list[Stub]:
+        """Return the metal of a net that leads nowhere, in pieces longer than ``least``. [dbu]"""
         subject, technology = self.subject, self.subject.technology
         pieces = _Rectangles(subject, net)
         pieces.hold(technology.conductors[0].name, subject.shapes(net, "contact"))
@@ -213,8 +209,8 @@ class DeadMetal:
         """Return the loops and meanders of a net, apart from the meshes over its own devices."""
         subject, found = self.subject, []
         reach, heads = subject.technology.to_dbu(_OWN_UM), subject.technology.to_dbu(HEADS_UM)
-        own = region_of(placed.box.enlarged(reach, reach) for placed, _ in subject.feeds(net))
-        own += region_of(  # plates and bulks, and the straps that a plate has
+        fed = region_of(placed.box.enlarged(reach, reach) for placed, _ in subject.feeds(net))
+        own = fed + region_of(  # plates and bulks, and the straps that a plate has
             placed.box.enlarged(0 if placed.device.is_mos else heads)
             for placed in subject.placed
             if net in placed.device.terminals.values()
@@ -222,7 +218,8 @@ class DeadMetal:
         both_sides = own + self._arrays(net)
         for how, chains in (("only close a loop", pieces.loops()), ("meander", pieces.meanders())):
             for chain in chains:
-                name, box = chain[0][0], box_around(box for _, box in chain)
+                (name, first), (_, last) = chain[0], chain[-1]
+                box, area = box_around(box for _, box in chain), sum(box.area() for _, box in chain)
                 length = sum(max(box.width(), box.height()) for _, box in chain)
                 thin = [b for n, b in chain if min(b.width(), b.height()) < subject.technology.conductor(n).width]
                 if sum(map(longer_side, thin)) > _EDGES * length:
@@ -231,9 +228,11 @@ class DeadMetal:
                     continue
                 straight = min(box.width(), box.height()) <= _STRAIGHT * longer_side(box)
                 held = both_sides if straight and how != "meander" else own
-                free = (region_of(box for _, box in chain) - held).area() * 2 > sum(box.area() for _, box in chain)
+                tight = gap_between(first, last) <= _FOLD * subject.technology.conductor(name).space
+                if how == "meander" and tight and longer_side(box) > heads:
+                    held = fed  # a fold so long and narrow leads around no head of a device
+                free = (region_of(box for _, box in chain) - held).area() * 2 > area
                 if free and (how != "meander" or self._is_alone(net, name, box)):
-                    area = sum(box.area() for _, box in chain)
                     found.append(Stub(name, box, length, int(area), (0, 0), how))
         return found
 

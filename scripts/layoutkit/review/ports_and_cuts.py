@@ -324,22 +324,25 @@ def wires(subject: Subject) -> Iterator[Remark]:
 
 
 def climbs(subject: Subject) -> Iterator[Remark]:
-    """Yield the inner nets that join neighbours over many levels of metal."""
+    """Yield the nets that join neighbours, or a port and its devices, over many levels of metal above the port's."""
     level = {conductor.name: number for number, conductor in enumerate(subject.technology.conductors)}
     reach = subject.technology.to_dbu(_BESIDE_UM)
     for net in subject.nets:
         own = list(dict.fromkeys(p for p, _ in subject.feeds(net) if not subject.is_idle(p)))
         plain = all(placed.device.is_mos or placed.device.type in {"npn", "pnp"} for placed in own)
-        if net in subject.supplies or net in subject.circuit.ports or not plain or not 1 < len(own) <= _FEW:
+        labels = subject.labels.get(net, ())
+        places = [*(placed.box for placed in own), *(kdb.Box(point, point) for _, point, _ in labels)]
+        if net in subject.supplies or not plain or not 1 < len(places) <= _FEW:
             continue
-        gap = max(gap_between(one.box, other.box) for one, other in combinations(own, 2))
+        gap = max(gap_between(one, other) for one, other in combinations(places, 2))
         ends = [level.get(place.conductor, 0) for feed in subject.feeds(net).values() for place in feed.points]
         drawn = max(map(level.__getitem__, subject.metal(net)), default=0) if subject.um(gap) <= _NEIGHBOURS_UM else 0
         highest = subject.technology.conductors[drawn].name
         mesh = region_of(p.box.enlarged(reach) for p in own if len(p.islands) > 1)  # over rows: high for its current
-        if (subject.shapes(net, highest) - mesh).is_empty():
+        if (subject.shapes(net, highest) - mesh).is_empty() or any(level[name] == drawn for name, *_ in labels):
             continue
-        why = f"{net} climbs to {highest} between {names_of(own)}, which lie {subject.um(gap):.3g} um apart"
+        of = f"{names_of(own)} and its port" if labels else names_of(own)
+        why = f"{net} climbs to {highest} between {of}, which lie {subject.um(gap):.3g} um apart"
         where = subject.shapes(net, highest).bbox()
         yield from subject.finding(
             "wire-length.climb", drawn - max(ends, default=0), why, where=where, devices=own, nets=[net], cause="climbs"

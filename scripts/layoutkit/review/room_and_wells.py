@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     Devices = list[PlacedDevice]
 
 _CLOSE_UM = 0.5  # gaps up to this within what is used are used [um]
+_CELL_UM = 10.0  # height of the cells of a library at most [um]
 _BARS_UM = 2.0  # gaps up to this between the bars of a resistor are used [um]
 _LEAST_DEVICES = 8  # fewest for which room is judged; a device of several channels counts as two
 _MOST_GAPS = 4  # places without a device that are looked for
@@ -86,10 +87,11 @@ def _are_few(subject: Subject) -> bool:
 
 
 def _is_logic(subject: Subject) -> bool:
-    """Return whether a layout holds nothing but logic gates: cells of a library, whose height is given."""
+    """Return whether a layout is a cell of a library, whose height is given: low, and nothing but logic gates."""
     gates = [[{p.device.terminals["g"] for p in stage if p.device.type == kind} for kind in ("nmos", "pmos")]
              for stage in subject.stages]  # fmt: skip
-    return all(p.device.is_mos for p in subject.placed) and all(one == other for one, other in gates)
+    is_low = min(subject.box.width(), subject.box.height()) <= subject.technology.to_dbu(_CELL_UM)
+    return is_low and all(p.device.is_mos for p in subject.placed) and all(one == other for one, other in gates)
 
 
 def _fullness(subject: Subject, used: kdb.Region, core: kdb.Box) -> list[Remark]:

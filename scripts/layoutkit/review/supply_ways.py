@@ -11,6 +11,7 @@ import klayout.db as kdb
 from layoutkit.review.currents import USUAL_REFERENCE
 from layoutkit.review.finding import Spot
 from layoutkit.review.floorplan import rails_of
+from layoutkit.review.matched_roles import feet
 from layoutkit.review.pieces import rectangles
 from layoutkit.review.ports_and_cuts import Extents, gate_contacts
 from layoutkit.review.room_and_wells import rings_of
@@ -33,13 +34,17 @@ _SWITCHING = ("switching", "clocked")
 
 
 class Neck(NamedTuple):
-    """A wire that is the only way to some devices: conductor, box, width and length [dbu], and these devices."""
+    """A wire that is the only way to some devices: conductor, box, width and length [dbu], and these devices.
+
+    Others are those that it leads to as well, but leave it before.
+    """
 
     conductor: str
     box: kdb.Box
     width: int
     length: int
     devices: tuple[PlacedDevice, ...]
+    others: tuple[PlacedDevice, ...] = ()
 
     @property
     def squares(self) -> float:
@@ -49,7 +54,8 @@ class Neck(NamedTuple):
 
 def supply_necks(subject: Subject) -> Iterator[Remark]:
     """Yield the supplies that a thin wire alone leads to some devices, and those where what switches shares it."""
-    mirrored = _mirrored(subject)
+    gates = feet(subject)
+    sources = _mirrored(subject) | {d.id for d in subject.circuit.devices if d.is_mos and d.terminals["g"] in gates}
     for net in [net for net in subject.nets if net in subject.supplies]:
         if subject.shapes(net, "contact").count() > _MOST_CONTACTS:
             continue
@@ -59,8 +65,9 @@ def supply_necks(subject: Subject) -> Iterator[Remark]:
         found = [neck for neck in found if not any(neck.box.inside(rail) for rail in rails)]
         shared = {}
         for neck in found:
-            loud = [placed for placed in neck.devices if _switches(subject, placed)]
-            quiet = [p for p in neck.devices if p not in loud and not mirrored.isdisjoint(p.names)]
+            behind = (*neck.devices, *neck.others)
+            loud = [placed for placed in behind if _switches(subject, placed)]
+            quiet = [placed for placed in behind if placed not in loud and not sources.isdisjoint(placed.names)]
             if loud and quiet:
                 switch = f"which switch{'es' * (len(loud) == 1)}"
                 shared[neck] = f"; {names_of(loud)}, {switch}, and {names_of(quiet)} share it"
@@ -99,7 +106,7 @@ def _switches(subject: Subject, placed: PlacedDevice) -> bool:
 def _finding(
     subject: Subject, net: str, limit: str, found: Sequence[Neck], shared: Mapping[Neck, str], cause: str = ""
 ) -> list[Remark]:
-    several = [neck for neck in found if sum(len(placed.boxes) for placed in neck.devices) > 1]
+    several = [neck for neck in found if neck in shared or sum(len(placed.boxes) for placed in neck.devices) > 1]
     beyond = [neck for neck in several if subject.limits[limit].beyond(neck.squares)]
     if not beyond:
         return []
@@ -455,7 +462,9 @@ class _Search:
             if 2 * far.total() < self.own[piece].total():
                 far |= own
                 other += place
-        devices = [placed for placed, count in self.own[piece].items() if placed in far and count == self.whole[placed]]
+        behind = [placed for placed, count in self.own[piece].items() if count == self.whole[placed]]
+        behind.sort(key=lambda placed: placed.index)
+        devices, others = (tuple(p for p in behind if (p in far) == is_far) for is_far in (True, False))
         if not devices or one.empty() or other.empty():
             return None
         x = max(one.left - other.right, other.left - one.right, 0)
@@ -466,7 +475,7 @@ class _Search:
         between = kdb.Box(min(one.right, other.right), box.bottom, max(one.left, other.left), box.top)
         if y > x:
             between = kdb.Box(box.left, min(one.top, other.top), box.right, max(one.bottom, other.bottom))
-        return Neck(name, between, width, length, tuple(sorted(devices, key=lambda placed: placed.index)))
+        return Neck(name, between, width, length, devices, others)
 
 
 def _goes_on(before: Neck, neck: Neck) -> bool:

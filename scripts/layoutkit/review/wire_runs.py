@@ -110,7 +110,8 @@ class WireRuns:
         Where the signal has a counterpart, that along the other half counts.
         """
         found, several = [], Counter(net for pair in self.counterparts for net in pair)
-        pairs = [pair for pair in self.counterparts if all(several[net] == 1 for net in pair)]
+        ports = {*self.subject.circuit.ports}  # an end of both or of none: else the halves lead on differently
+        pairs = [p for p in self.counterparts if all(several[net] == 1 for net in p) and len(p & ports) != 1]
         image = {net: other for pair in pairs for net in pair for other in pair - {net}}
         on = {net: {end.device for end in ends} for net, ends in self.subject.circuit.nets.items()}
         for ways in self._ways:

@@ -96,6 +96,23 @@ def test_a_net_that_climbs_on_its_way(far):
     assert severities(planted.review(), "wire-length", "tail climbs") == ({"should"} if far < 10 else set())
 
 
+@pytest.mark.parametrize(("label", "expected"), [("Metal2", {"should"}), ("Metal5", set())])
+def test_a_port_that_climbs_to_its_transistor(label, expected):
+    """The gate of the tail is beside its port, by a wire on Metal5; its port is on this wire or below."""
+    planted = wired(pair(), bias=-3.0)
+    x, _ = planted.ends["bias"][0]
+    planted.erase_label("bias", "Metal3")
+    for at in (x, x + 4):
+        planted.via3("bias", at, -3)
+        planted.square("Via4", at, -3, 0.26)
+        planted.square("Via2", at, -3, 0.26)
+        planted.square("Metal3", at, -3, 0.4, "bias")
+        planted.square("Metal2", at, -3, 0.4, "bias")
+    planted.box("Metal5", x - 0.2, -3.2, x + 4.2, -2.8, "bias")
+    planted.label("bias", label, x + 4, -3)
+    assert severities(planted.review(), "wire-length", "bias climbs") == expected
+
+
 @both("flow-order.beside", "should")
 @pytest.mark.parametrize("up", [0, 8])
 def test_loads_beside_their_pair(figure, expected, up):

@@ -1135,19 +1135,19 @@ def test_aspect(figure, expected):
     assert severities(planted.review(), "room", "as long as") == expected
 
 
-@pytest.mark.parametrize(("gate", "expected"), [("b", {"must"}), ("a0", set())])
-def test_the_height_of_logic_is_that_of_its_library(gate, expected):
+@pytest.mark.parametrize(("gate", "high", "expected"), [("b", 9, {"must"}), ("a0", 9, set()), ("a0", 11, {"must"})])
+def test_the_height_of_logic_is_that_of_its_library(gate, high, expected):
     """Four inverters in a row; the gate of one transistor is on another input than that of its complement."""
     planted = Planted()
     for number in range(4):
         nets = f"y{number} a{number}"
-        planted.mos(f"MN{number}", "nmos", 8 * number, 0, 2, 0.5, f"{nets} vss vss")
+        planted.mos(f"MN{number}", "nmos", 8 * number, 0, 1, 0.5, f"{nets} vss vss")
         pull = nets if number else f"y0 {gate}"
-        planted.mos(f"MP{number}", "pmos", 8 * number, 12, 2, 0.5, f"{pull} vdd vdd")
+        planted.mos(f"MP{number}", "pmos", 8 * number, 3, 1, 0.5, f"{pull} vdd vdd")
     for number, net in enumerate(planted.ends):
-        planted.comb(net, {"vss": -4.0, "vdd": 18.0}.get(net, 4.0 + 0.6 * number))
+        planted.comb(net, {"vss": -0.7, "vdd": 7.0}.get(net, 0.1 + 0.6 * number))
     box = planted.cell.dbbox()
-    planted.box("PR_bndry", box.left, box.bottom, box.left + 3.3 * box.height(), box.top)
+    planted.box("PR_bndry", box.left, box.bottom, box.left + 3.3 * high, box.bottom + high)
     assert severities(planted.review(), "room", "as long as") == expected
 
 
@@ -1462,9 +1462,14 @@ def test_metal_that_carries_nothing(figure, expected, shape):
     assert severities(planted.review(), "dead-metal", words[shape]) == expected
 
 
-@pytest.mark.parametrize(("low", "expected"), [(13.6, set()), (14.6, {"should"})])
-def test_straps_at_the_head_of_a_plate_are_no_meander(low, expected):
-    """A loop of wire up to y = 10 um belongs to the plate if more than half of it lies within 5 um of the plate."""
+@pytest.mark.parametrize(
+    ("low", "top", "expected"), [(13.6, 10, set()), (14.6, 10, {"should"}), (8, 14, {"should"}), (8, 12, set())]
+)
+def test_straps_at_the_head_of_a_plate_are_no_meander(low, top, expected):
+    """A loop of wire up to y = 10 um belongs to the plate if more than half of it lies within 5 um of the plate.
+
+    Beside the plate, legs side by side that are longer than that do not.
+    """
     planted = source(20)
     planted.ports.remove("out")
     (x, _), *_ = planted.ends["out"]
@@ -1472,14 +1477,15 @@ def test_straps_at_the_head_of_a_plate_are_no_meander(low, expected):
     planted.label("out", "Metal3", x + 39.9, 8)
     planted.erase("Metal3", x + 10 + WIRE, 8 - WIRE / 2, x + 10 + 2 * WIRE, 8 + WIRE / 2)
     for left in (x + 10, x + 10 + 2 * WIRE):
-        planted.box("Metal3", left, 8 - WIRE / 2, left + WIRE, 10, "out")
-    planted.box("Metal3", x + 10, 10 - WIRE, x + 10 + 3 * WIRE, 10, "out")
-    planted.plate("C1", x + 8, low, 5, "out b")
-    planted.label("b", "Metal4", x + 7.5, low)
+        planted.box("Metal3", left, 8 - WIRE / 2, left + WIRE, top, "out")
+    planted.box("Metal3", x + 10, top - WIRE, x + 10 + 3 * WIRE, top, "out")
+    left = x + 8 if low > top else x + 12.5
+    planted.plate("C1", left, low, 5, "out b")
+    planted.label("b", "Metal4", left - 0.5, low)
     planted.via3("out", x + 30, 8)
     planted.square("Via4", x + 30, 8, 0.26)
     planted.box("Metal5", x + 29.8, 7.8, x + 30.2, low + 3, "out")
-    planted.box("Metal5", x + 10, low + 2, x + 30.2, low + 3, "out")
+    planted.box("Metal5", left + 2, low + 2, x + 30.2, low + 3, "out")
     assert severities(planted.review(), "dead-metal", "meander") == expected
 
 

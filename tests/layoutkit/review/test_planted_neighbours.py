@@ -378,20 +378,29 @@ def test_a_pair_about_one_centre_has_no_axis_that_others_must_keep(crossed, expe
     assert found == expected
 
 
-@both("coupling.near", "should")
-def test_an_input_near_an_output_for_long(figure, expected):
-    """At 0.8 um, which is more than twice the least space."""
+def beside_an_output(figure, gate):
+    """Return a pair and another stage whose output is 0.8 um from an input, more than twice the least space."""
     planted = pair()
     planted.mos("M5", "nmos", 20, 0, 2, 0.5, "z outp vss vss")
-    planted.mos("M6", "pmos", 25, 11, 4, 0.5, "z outp vdd vdd")
-    wired(planted, z=32.0, vdd=34.0, outp=24.0)
+    planted.mos("M6", "pmos", 25, 11, 4, 0.5, f"z {gate} vdd vdd")
+    wired(planted, z=32.0, vdd=34.0, outp=24.0, **({} if gate == "outp" else {gate: 36.0}))
     planted.box("Metal3", planted.ends["inp"][0][0], 18 - WIRE / 2, 75, 18 + WIRE / 2, "inp")
     planted.box("Metal3", planted.ends["z"][0][0], 32 - WIRE / 2, 40, 32 + WIRE / 2, "z")
     for y in (32, 19.08):
         planted.square("Via2", 39.8, y, 0.26)
     planted.box("Metal2", 39.66, 18.9, 39.94, 32.2, "z")
     planted.box("Metal3", 39.6, 18.94, 39.6 + figure, 19.22, "z")
-    assert severities(planted.review(), "coupling", "within 1 um of") == expected
+    return severities(planted.review(), "coupling", "within 1 um of")
+
+
+@both("coupling.near", "should")
+def test_an_input_near_a_driven_net_for_long(figure, expected):
+    assert beside_an_output(figure, "outp") == expected
+
+
+@both("coupling.output", "should")
+def test_an_input_near_an_output(figure, expected):
+    assert beside_an_output(figure, "bp") == expected
 
 
 @both("coupling.pair", "should")

@@ -78,6 +78,32 @@ def test_a_wire_of_its_own_to_what_switches_is_shared_by_nobody():
     assert not severities(shared(squares, apart=True).review(), "supply-drop", "share it")
 
 
+@pytest.mark.parametrize(("gate", "expected"), [("b", {"should"}), ("a", set())])
+def test_a_source_behind_what_switches_on_one_strap(gate, expected):
+    """The strap of an inverter leads on to a tail, whose gate is a port of its own, or the input of the inverter."""
+    planted = Planted()
+    squares = 1.5 * limit("supply-drop.together", "should")
+    planted.mos("M1", "nmos", 0, 0, 4, 1, f"t {gate} vss vss")
+    planted.mos("M2", "nmos", 10, 0, 4, 1, "o c t vss")
+    planted.mos("M3", "nmos", 20, 0, 4, 1, "y a vss vss")
+    planted.mos("M4", "pmos", 20, 20, 4, 1, "y a vdd vdd")
+    for net, track in {"t": 8, "o": 9, "c": 10, "y": 12, "a": 13, "b": 14, "vdd": 30}.items():
+        if net in planted.ends:
+            planted.comb(net, track, port=net != "t")
+    far = [place for place in planted.ends["vss"] if place[0] < 9]
+    for x, y in planted.ends["vss"]:
+        planted.column("vss", x, y, -5)
+    first = 20.3
+    planted.box("Metal3", min(x for x, _ in far) - 0.2, -5.14, first + 0.2, -4.86, "vss")
+    end = -5.26 - squares * WIRE
+    planted.square("Via2", first, -5, 0.26)
+    planted.box("Metal2", first - WIRE / 2, end - 0.14, first + WIRE / 2, -4.86, "vss")
+    planted.square("Via2", first, end, 0.26)
+    planted.box("Metal3", -2, end - 1, 32, end + 1, "vss")
+    planted.label("vss", "Metal3", -1.8, end)
+    assert severities(planted.review(), "supply-drop", "share it") == expected
+
+
 @both("supply-drop.neck", "should")
 def test_a_rail_past_some_devices_counts_as_far_as_half_of_them(figure, expected):
     """Three current sources along a thin rail: the second one is the first that half of them are not nearer than."""
