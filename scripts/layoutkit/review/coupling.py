@@ -265,7 +265,8 @@ class Coupling:
             p.device.terminals["g"] for p in subject.placed if p.device.is_mos and p.device.terminals["g"] in p.ends
         ]
         loud = self.loud.difference(diodes)  # a diode holds its net
-        beside = [p for p in beside if p.device.terminals["g"] in loud and not p.ends & own]
+        linear = {placed for each in self.groups if each.strict for placed in each.devices}
+        beside = [p for p in beside if p.device.terminals["g"] in loud and not p.ends & own and p not in linear]
         hole = min(around, key=kdb.Polygon.area, default=None)
         beside = [p for p in beside if hole is not None and hole.inside(p.box.center())]
         why = f"the ring of {group.called} holds {names_of(beside)} as well, which turn on and off"

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 import klayout.db as kdb
 
-from layoutkit.circuit.recognise import MODULE_TYPES
-from layoutkit.review.matched_roles import LOAD_DIODES, NEARLY, MatchedDevices
+from layoutkit.review.matched_roles import LOAD_DIODES, NEARLY, PAIR, MatchedDevices
 from layoutkit.review.subject import box_around, centre_of, gap_between, names_of, region_of, turned
 
 if TYPE_CHECKING:
@@ -31,7 +30,6 @@ _SAME_CENTRE_UM = 0.5
 _GUARD_UM = 2.0
 """Distance within which poly beside the last gate of a row guards it. [um]"""
 _STRAPS = 1  # level of the highest metal that straps on sources are drawn on
-_PAIR = MODULE_TYPES["differential_pair"].words
 _HALVES = 2
 _LEAST_RUN = 5  # channels of one device side by side that could be mixed with those of its image
 MOST_PARTS = 16  # of a ratio that is drawn in equal units
@@ -150,7 +148,7 @@ class Matching:
         taps = (subject.taps & kdb.Region(hull)).area() * subject.technology.dbu_um**2
         why = f"taps or a ring separate the devices of {group.called}"
         parted = subject.finding(
-            "group-apart.tap", taps if group.words == _PAIR else 0.0, why, where=hull, devices=group.devices
+            "group-apart.tap", taps if group.words == PAIR else 0.0, why, where=hull, devices=group.devices
         )
         if parted:
             return parted
@@ -162,7 +160,7 @@ class Matching:
         """Return whether an error of a group unbalances two halves; that of a bias changes a current."""
         names = {name for placed in group.devices for name in placed.names}
         halves = any(self.subject.images_by_name.get(name) in names for name in names)
-        return group.words == _PAIR or halves
+        return group.words == PAIR or halves
 
     def _is_nested(self, group: MatchedDevices, foreign: Sequence[PlacedDevice]) -> bool:
         """Return whether several devices among those of a group are mirrored about its centre line."""
@@ -345,14 +343,14 @@ class Matching:
         own = _nets_of(group)
         supplies = self.subject.supplies.nets & own
         kinds = [("foreign-over-gates", {*self.subject.nets} - own), ("foreign-over-gates.supply", supplies)]
-        if group.words == _PAIR:
+        if group.words == PAIR:
             kinds.append(("foreign-over-gates.supply", own - supplies))
         return next(filter(None, (self._unlike_cover(group, name, nets) for name, nets in kinds)), [])
 
     def busy_gates(self, group: MatchedDevices) -> list[Remark]:
         """Return whether the wires of the drains and sources of a pair lie over much of its gates."""
         gates = {placed.device.terminals["g"] for placed in group.devices}
-        nets = _nets_of(group) - gates if group.words == _PAIR else set[str]()
+        nets = _nets_of(group) - gates if group.words == PAIR else set[str]()
         _, whole, seen = self._covered(group, nets, above=0)
         why = f"drain and source wires ({', '.join(sorted(seen))}) run over {100 * whole:.3g} % of the gate area of "
         why += group.called

@@ -21,11 +21,12 @@ _STRICT = frozenset({"differential_pair", "current_mirror", "bipolar_array", "re
 """Groups whose offset or ratio a foreign device inside spoils."""
 _PASSIVES = frozenset({"resistor_pair", "capacitor_pair", "resistor_ratio", "capacitor_ratio"})
 _FEWEST_STAGES = 3
-_PAIR = MODULE_TYPES["differential_pair"].words
+PAIR = MODULE_TYPES["differential_pair"].words
 _UNORDERED = MODULE_TYPES["symmetric_pair"].words
 NEARLY = 0.01  # of a width, by which a pair may differ as by a rounding
 _ON_ONE_GATE = "pair on one gate"
 LOAD_DIODES = "load diodes"
+_FEWEST_PARTS = 2  # of what makes a current in proportion to the temperature
 _MOST_PARTS = 16  # so many times as wide as the narrowest of a ratio
 
 
@@ -242,7 +243,7 @@ def _unrecognised(subject: Subject, known: Sequence[MatchedDevices]) -> Iterator
         elif device.type in {"npn", "pnp"} and net["b"] not in subject.supplies and net["b"] != net["e"]:
             ratios["bipolar transistors in a ratio", device.model, net["b"]].append(placed)
     grouped = [{each.index for each in (*group.devices, *group.relatives)} for group in known]
-    outputs = [{p.device.terminals.get("d") for p in group.devices} for group in known if group.words == _PAIR]
+    outputs = [{p.device.terminals.get("d") for p in group.devices} for group in known if group.words == PAIR]
     for pair in chain.from_iterable(combinations(devices, 2) for devices in alike.values()):
         words, gate = _works_as(subject, *pair), pair[0].device.terminals["g"]
         diodes = {net["d"] for net in (placed.device.terminals for placed in pair) if net["d"] == net["g"]}
@@ -252,6 +253,8 @@ def _unrecognised(subject: Subject, known: Sequence[MatchedDevices]) -> Iterator
             continue  # cascodes
         if words and not any(own.issuperset(placed.index for placed in pair) for own in grouped):
             yield MatchedDevices(words, True, pair, tuple(_relatives(subject, pair)))
+    for devices in alike.values():
+        yield from _unlike_sources(subject, devices, grouped)
     for key, own in ratios.items():
         base = own[0].device.terminals.get("g", "")
         ends = {end for placed in own for end in ({placed.device.terminals["e"]} if not base else placed.ends - {base})}
@@ -262,6 +265,27 @@ def _unrecognised(subject: Subject, known: Sequence[MatchedDevices]) -> Iterator
             yield MatchedDevices(str(key[0]), True, tuple(own), tuple(own))
 
 
+def _unlike_sources(
+    subject: Subject, devices: Sequence[PlacedDevice], grouped: Sequence[set[int]]
+) -> Iterator[MatchedDevices]:
+    """Yield the diodes at a rail with what is on their gates and has a source of its own, in a whole ratio to them."""
+    supplies = subject.supplies
+    for diode in devices:
+        gate = diode.device.terminals["d"]
+        if diode.device.terminals["g"] != gate or diode.device.terminals["s"] not in supplies or gate in supplies:
+            continue
+        on = [placed for placed in subject.placed if placed.device.terminals.get("g") == gate]
+        held = {*supplies.nets, *(placed.device.terminals["d"] for placed in on)}  # these of a stack on one gate
+        raised = [placed for placed in devices if placed in on and placed.device.terminals["s"] not in held]
+        if len(raised) != 1 or raised[0].device.terminals["d"] in supplies:
+            continue  # cascodes, or a follower
+        one, other = sorted((diode, *raised), key=lambda placed: placed.index)
+        ratio = max(one.area, other.area) / min(one.area, other.area)
+        whole = abs(ratio - round(ratio)) <= NEARLY and _FEWEST_PARTS <= round(ratio) <= _MOST_PARTS
+        if whole and not any(own.issuperset((one.index, other.index)) for own in grouped):
+            yield MatchedDevices(_ON_ONE_GATE, True, (one, other), (one, other))
+
+
 def _works_as(subject: Subject, one: PlacedDevice, other: PlacedDevice) -> str:
     """Return the role in words of two transistors of one type, length and body; empty if they have none."""
     a, b, sizes = one.device.terminals, other.device.terminals, (one.device.w or 0.0, other.device.w or 0.0)
@@ -270,7 +294,7 @@ def _works_as(subject: Subject, one: PlacedDevice, other: PlacedDevice) -> str:
         return ""
     if a["s"] == b["s"] and a["g"] != b["g"] and a["d"] != b["d"]:
         nearly = apart and a["s"] not in supplies and subject.both_ways.isdisjoint((one.id, other.id))
-        return _PAIR if nearly else ""
+        return PAIR if nearly else ""
     diode = a["g"] == b["g"] and a["g"] in one.ends ^ other.ends
     return "" if not diode or one.ends & other.ends or (one.ends | other.ends) & supplies else _ON_ONE_GATE
 

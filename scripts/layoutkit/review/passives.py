@@ -90,6 +90,10 @@ class Passives:
         hull = box_around(placed.box for placed in group.devices)
         foreign = [placed for placed in subject.among(group.devices, group.relatives) if placed.device.type == kind]
         own = {(box.width(), box.height()) for placed in group.devices for box in placed.boxes}
+        joints = {net for placed in group.devices for net in placed.ends} - subject.supplies.nets
+        same = {placed.device.model for placed in group.devices}  # in series with these, steps of one ladder
+        if kind == "resistor":
+            foreign = [each for each in foreign if each.device.model not in same or not each.ends & joints]
         if kind == "capacitor":  # an equal one is as good as a dummy
             foreign = [each for each in foreign if not {(b.width(), b.height()) for b in each.boxes} <= own]
         why = f"{names_of(foreign)} lie{'s' * (len(foreign) == 1)} among {group.called}"

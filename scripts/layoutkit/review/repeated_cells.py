@@ -31,6 +31,7 @@ _ACROSS = {"symmetric_pair", "cross_coupled_pair"}  # pairs that may be half in 
 _FEWEST_UNITS = 8  # diffusions of a transistor from which on they are an array
 _FEWEST_SLICES = 3  # equal parts of a circuit from which on they are an array
 _FEWEST_IN_LINE = 4  # equal stages that drive each other; fewer are the buffer of a signal
+_INVERTER = 2  # devices; a line of nothing but these passes a signal on, whatever its delay
 _NEXT = 2.1  # pitches to the next cell of a chain, which may lie folded: 1 3 5 4 2
 
 Cell = list["PlacedDevice"]
@@ -222,7 +223,7 @@ def arrays_of(subject: Subject) -> list[Array]:
     found += [([list(enumerate(stage)) for stage in stages], True) for stages in rings]
     parts = _slices(circuit, subject.supplies)
     found += [(cells, any(name in group for _, name in cells[0])) for cells in parts]
-    found += [(cells, True) for cells in _lines(subject)]
+    found += [(cells, len(cells[0]) > _INVERTER) for cells in _lines(subject)]
     for cells, must in found:
         own = [
             [(key, name) for key, name in cell if name in by_name and group.get(name, {name}) <= {n for _, n in cell}]

@@ -208,6 +208,7 @@ def empty_rings(subject: Subject) -> list[Remark]:
     bipolar = [placed.box for placed in subject.placed if placed.device.type in {"npn", "pnp"}]  # cells with a ring
     bipolar += subject.idle_passives("npn") + subject.idle_passives("pnp")
     drawn = subject.role("active") + subject.role("tap") + subject.role("poly")
+    drawn += region_of(box for p in subject.placed if p.device.type == "resistor" for box in p.boxes)
     for hole in (hole for net in subject.nets for _, hole in rings_of(subject, net)):
         inside = (drawn & kdb.Region(hole)).sized(half).merged().sized(-half)
         if (

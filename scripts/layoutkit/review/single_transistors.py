@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import klayout.db as kdb
 
 from layoutkit.review.matched_devices import is_gate
-from layoutkit.review.matched_roles import MatchedDevices
+from layoutkit.review.matched_roles import PAIR, MatchedDevices
 from layoutkit.review.subject import gap_between, names_of, region_of, turned
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _NARROW = 4  # channels so many times as long as wide lie side by side across their length
 _FLANK_UM = 2.0  # from a transistor to the dummies beside it [um]
 _FEWEST_BITS = 3  # transistors in parallel from which on they are the bits of a current
+_SQUARE = 0.9  # shorter over longer side of a bar that may lie in either direction
 _FEWEST_CHANNELS = 4  # of a diffusion in which dummies at the ends alone are fewer than its channels
 
 
@@ -87,6 +88,9 @@ def _on_one_gate(subject: Subject, matching: Matching, gate: str, devices: Seque
         why = f"{names_of(own)}, on the gate {gate}, have channels of different lengths: {_listed(long)} um"
         yield from subject.finding("group-unlike.length", 1 - long[0] / long[-1], why, devices=own, nets=[gate])
     grouped = {placed for group in matching.transistors for placed in group.devices}
+    fed = any(placed.device.terminals["s"] in subject.supplies for placed in devices)
+    pairs = {placed for group in matching.transistors if group.words == PAIR for placed in group.devices}
+    steered = not (known or fed) or not pairs.isdisjoint(devices)  # switches, or what a signal is on
     for own in (own for own in lengths.values() if len(own) > 1):
         called = f"{names_of(own)}, on the gate {gate},"
         wide = sorted({round(f.w_um, 3) for p in own for f in p.fingers})
@@ -96,7 +100,7 @@ def _on_one_gate(subject: Subject, matching: Matching, gate: str, devices: Seque
         found = subject.finding("group-apart.gate", gap, why, devices=own, nets=[gate], cause="one gate")
         if not found:
             why = f"{called} have channels of different widths: {_listed(wide)} um"
-            share = 1 - wide[0] / wide[-1]
+            share = 0.0 if steered else 1 - wide[0] / wide[-1]
             found = subject.finding("group-unlike.unit", share, why, devices=own, nets=[gate], must=False)
         far = 0.0 if grouped.intersection(own) else max(dist(a.centre, b.centre) for a, b in combinations(own, 2))
         if not found and len({placed.area for placed in own}) == 1:
@@ -259,6 +263,8 @@ def turned_bars(subject: Subject) -> Iterator[Remark]:
         if placed.device.type == "resistor" and not subject.is_idle(placed):
             sides = (placed.boxes[0].width(), placed.boxes[0].height())  # one of them is the length of the bar
             away = [abs(subject.um(side) - placed.fingers[0].l_um) for side in sides]
+            if min(sides) > _SQUARE * max(sides):
+                continue  # whose longer side says nothing
             upright = away[1] < away[0]
             kinds.setdefault(placed.device.model, ([], []))[upright].append(placed)
     for ways in kinds.values():

@@ -191,3 +191,68 @@ def test_a_channel_that_sets_the_height_of_the_layout(width, others, expected):
     for track, net in enumerate(planted.ends):
         planted.comb(net, width + 1.5 + track)
     assert severities(planted.review(), "room", "of the longer side") == expected
+
+
+@pytest.mark.parametrize(
+    ("fingers", "low", "top", "expected"),
+    [(8, "s", "z", {"should"}), (8, "vss", "z", set()), (8, "s", "s", set()), (17, "s", "z", set())],
+)
+def test_a_diode_and_what_is_on_its_gate_with_a_source_of_its_own(fingers, low, top, expected):
+    """As in a source of a current in proportion to the temperature; above a stack on the gate it is part of that."""
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, 4, 1, "b b vss vss")
+    planted.mos("M2", "nmos", 10, 0, 4, 1, f"out b {low} vss", fingers)
+    planted.mos("M3", "nmos", 50, 0, 4, 2, f"{top} b vss vss")
+    planted.mos("M4", "nmos", 60, 0, 4, 0.5, "s drive vss vss")
+    review = tracks(planted, ports=("b", "out", "drive", "z", "s")).review()
+    assert severities(review, "group-apart", "pair on one gate M1, M2") == expected
+
+
+@pytest.mark.parametrize(("number", "expected"), [(2, {"should"}), (3, {"must"})])
+def test_a_line_of_nothing_but_inverters_passes_a_signal_on(number, expected):
+    """The second one is drawn unlike the others; with a source each they are cells of a delay."""
+    planted = Planted()
+    for stage in range(4):
+        x = 20.0 * stage
+        source = "vss" if number == 2 else f"f{stage}"
+        planted.mos(f"MN{stage}", "nmos", x, 0, 2, 0.5, f"n{stage + 1} n{stage} {source} vss")
+        planted.mos(f"MP{stage}", "pmos", x + 5 + (stage == 1), 0, 4, 0.5, f"n{stage + 1} n{stage} vdd vdd")
+        if number > 2:
+            planted.mos(f"MS{stage}", "nmos", x + 10, 0, 2, 0.5, f"f{stage} b vss vss")
+    review = tracks(planted, ports=("n0", "n4", "b")).review()
+    assert severities(review, "repeated", "drawn unlike") == expected
+
+
+def test_a_square_bar_lies_across_nothing():
+    planted = Planted()
+    planted.bar("R1", 0, 0, 4, 4, "a b")
+    planted.bar("R2", 10, 0, 2, 10, "c d")
+    for net, track in {"a": -10.0, "b": 40.0, "c": -12.0, "d": 42.0}.items():
+        planted.comb(net, track)
+    assert severities(planted.review(), "passives", "across") == set()
+
+
+@pytest.mark.parametrize(("end", "expected"), [("m", set()), ("z", {"must"})])
+def test_a_step_of_a_ladder_among_others_of_it(end, expected):
+    planted = Planted()
+    for name, at, long, nets in (("R1", 2, 10, "a m"), ("R2", 5, 10, "b m"), ("R9", 3.5, 7, f"y {end}")):
+        planted.bar(name, at, 0, 1, long, nets)
+    for net, track in {"a": -4.0, "b": -5.0, "m": 24.0, "vss": -8.0, "y": -6.0, "z": 25.0}.items():
+        if net in planted.ends:
+            planted.comb(net, track)
+    assert severities(planted.review(), "group-apart", "R9 lies among") == expected
+
+
+@pytest.mark.parametrize(
+    ("source", "diode", "expected"), [("vss", "c", {"should"}), ("x", "b", set()), ("y", "c", set())]
+)
+def test_channels_of_unlike_widths_on_one_gate(source, diode, expected):
+    """On the gate of a pair is a signal; where none has a source at a supply nothing tells of a bias."""
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, 4, 1, f"a b {source} vss")
+    planted.mos("M2", "nmos", 4, 0, 2, 1, f"{'z' if diode == 'b' else 'c'} b {'vss' if source == 'x' else source} vss")
+    planted.mos("M3", "nmos", 40, 0, 4, 1, f"d e {source} vss")
+    planted.mos("M4", "nmos", 60, 0, 4, 0.5, "x bias vss vss")
+    ports = ("a", "c", "d", "e", "z", "bias", *("b" * (source != "y")))
+    review = tracks(planted, ports=ports).review()
+    assert severities(review, "group-unlike", "different widths: 2, 4 um") == expected
