@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from time import perf_counter
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from layoutkit.drc.drc_report import DrcReport, Marks, Verdict
 from layoutkit.drc.kind_register import MeasuredNumber
@@ -182,8 +182,7 @@ def _unchecked(rule: Rule, layers: LayerRegions) -> Verdict:
     return Verdict(rule, "unchecked", shapes=count, reason=f"{reason}; {where}")
 
 
-@dataclass(frozen=True)
-class _LookedAt:
+class _LookedAt(NamedTuple):
     """The polygons that one case of a rule examined, its marks and its measurements."""
 
     shapes: int

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import klayout.db as kdb
@@ -236,6 +236,7 @@ def check_reach(cell: kdb.Cell, magnification: int, unit_um: float) -> None:
         )
 
 
+@lru_cache(maxsize=4096)
 def joined_fill(spec: LayerSpec, technology: Technology) -> tuple[str, ...]:
     """Return the layers of the same material that count as ``spec`` in every rule.
 
@@ -329,6 +330,7 @@ def _parts(nets: kdb.Region, region: kdb.Region) -> kdb.Region:
     return found
 
 
+@lru_cache(maxsize=4096)
 def carrier(technology: Technology, layer: str) -> str | None:
     """Return the name under which ``electrical_layers`` holds ``layer``, None where the layer carries no nets."""
     carriers = {technology.resolve(cut.layer): cut.name for cut in technology.cuts}

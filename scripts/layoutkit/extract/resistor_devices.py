@@ -87,6 +87,8 @@ def resistor_cores(drawn: LayersOfCell, spec: PassiveSpec) -> kdb.Region:
     core = drawn.layer(spec.parts["body"]) & drawn.layer(spec.parts["core"])
     for marker in spec.core_markers:
         core &= drawn.layer(marker)
+    if core.is_empty():  # as of most types in most cells
+        return core
     core, wells, transistor = marked(drawn, spec, core), n_wells(drawn), spec.diffusion_of
     if spec.in_p_well:
         return core.inside(drawn.layer("deep_nwell"))
@@ -110,6 +112,8 @@ def marked(
         by: Returns the shapes that a marker applies to: those inside it, or those that it touches.
     """
     technology, found = drawn.technology, shapes.merged()
+    if found.is_empty():
+        return found
     others = {
         marker
         for other in technology.passives.values()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import klayout.db as kdb
@@ -202,12 +203,15 @@ def _etched_nets(case: Case) -> EtchedNets:
 def _gates(case: Case, stage: Stage) -> list[tuple[Any, kdb.Polygon]]:
     """Return the gates with their nets: poly over diffusion, or the plates of a capacitor."""
     technology, gate = case.layers.technology, case.text("gate")
-    plates = {
-        technology.resolve(spec.parts["plate"]): plate_layer(name)
-        for name, spec in technology.passives.items()
-        if "plate" in spec.parts and technology.makes(spec)
-    }
-    return stage.gates(plates.get(technology.resolve(gate), "poly"), gate, case.region("gate"))
+    layer = _plates(technology).get(technology.resolve(gate), "poly")
+    return stage.gates(layer, gate, case.region("gate"))
+
+
+@lru_cache(maxsize=64)
+def _plates(technology: Technology) -> dict[str, str]:
+    """Return the names of the plates of capacitors by their layers."""
+    made = (spec for spec in technology.passives.values() if "plate" in spec.parts and technology.makes(spec))
+    return {technology.resolve(spec.parts["plate"]): plate_layer(spec.name) for spec in made}
 
 
 def _diodes(case: Case, stage: Stage) -> list[tuple[Any, kdb.Polygon]]:
