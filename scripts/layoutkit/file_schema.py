@@ -20,7 +20,7 @@ from reprlib import repr as short
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from layoutkit.errors import did_you_mean, listed
-from sturdy.schema_acceptance import accepts
+from sturdy.schema_acceptance import TYPE_WORDS, accepts
 from sturdy.strict_json import refusing_repeated_keys
 
 if TYPE_CHECKING:
@@ -65,8 +65,7 @@ class FileSchema:
     """
 
     words: ClassVar[Mapping[str, str]] = {
-        "object": "a mapping", "array": "a list", "string": "a text", "number": "a number", "integer": "a whole number",
-        "boolean": "true or false", "null": "null",
+        **TYPE_WORDS, "object": "a mapping", "array": "a list", "string": "a text", "integer": "a whole number",
     }  # fmt: skip
 
     def __init__(self, file: Path) -> None:
@@ -220,10 +219,7 @@ class FileSchema:
 class JsonSchema(FileSchema):
     """The schema of a JSON file: types are called as in JSON, and a place is a path such as ``devices[0].id``."""
 
-    words: ClassVar[Mapping[str, str]] = {
-        "object": "an object", "array": "an array", "string": "a string", "number": "a number",
-        "integer": "an integer", "boolean": "true or false", "null": "null",
-    }  # fmt: skip
+    words: ClassVar[Mapping[str, str]] = TYPE_WORDS
 
     def missing(self, path: Steps, name: str, data: Any) -> tuple[str, str]:
         """Return the place where ``name`` is missing, and the message."""

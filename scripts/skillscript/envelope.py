@@ -25,15 +25,6 @@ MAX_JOINED = 10  # faults spelled out in the one-line message
 MAX_SHOWN = 80  # characters of a received value in a message
 MAX_ECHOED = 400  # characters of a received value in the details
 
-TYPE_WORDS = {  # types of JSON Schema, as a fault names them
-    "string": "a string",
-    "number": "a number",
-    "integer": "an integer",
-    "boolean": "true or false",
-    "array": "an array",
-    "object": "an object",
-    "null": "null",
-}
 CHOICES = {"oneOf": "give exactly one of ", "anyOf": "give at least one of ", "not": "do not give all of "}
 _KINDS = ((str, "string "), (list, "array "), (dict, "object "))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pathlib
 import re
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -11,10 +12,10 @@ from jsonschema import Draft202012Validator, exceptions, validators
 from referencing import Registry
 
 from sturdy.near_names import did_you_mean
-from sturdy.schema_acceptance import matches
+from sturdy.schema_acceptance import TYPE_WORDS, matches
 from sturdy.strict_json import path_text
 
-from .envelope import CHOICES, MAX_ECHOED, TYPE_WORDS, Fault, choice, echo, show
+from .envelope import CHOICES, MAX_ECHOED, Fault, choice, echo, show
 from .schema_references import described
 
 if TYPE_CHECKING:
@@ -25,22 +26,7 @@ MAX_FOUND = 1000  # faults collected per value
 Path = tuple[str | int, ...]
 ValidationError = Any  # jsonschema types its fields as possibly unset; those that iter_errors yields have them all
 
-_LIMIT_WORDS = {
-    "minimum": "must be at least {limit}",
-    "maximum": "must be at most {limit}",
-    "exclusiveMinimum": "must be greater than {limit}",
-    "exclusiveMaximum": "must be less than {limit}",
-    "multipleOf": "must be a multiple of {limit}",
-    "minLength": "must have at least {limit} characters",
-    "maxLength": "must have at most {limit} characters",
-    "minItems": "must have at least {limit} items",
-    "maxItems": "must have at most {limit} items",
-    "minProperties": "must have at least {limit} entries",
-    "maxProperties": "must have at most {limit} entries",
-    "pattern": "must match the pattern {limit}",
-    "const": "must be {limit}",
-    "uniqueItems": "must not hold an item twice",
-}
+_LIMIT_WORDS: dict[str, str] = json.loads(pathlib.Path(__file__).with_name("limit_words.json").read_bytes())
 
 
 def _pattern(_validator: Any, pattern: str, value: Any, _schema: Any) -> Iterator[ValidationError]:

@@ -70,7 +70,17 @@ def is_type(value: object, name: str) -> bool:
     return kind is _PYTHON_TYPES.get(name)
 
 
-EVERY_TYPE = ("string", "number", "integer", "boolean", "array", "object", "null")
+TYPE_WORDS = {
+    "string": "a string",
+    "number": "a number",
+    "integer": "an integer",
+    "boolean": "true or false",
+    "array": "an array",
+    "object": "an object",
+    "null": "null",
+}
+"""The types of JSON Schema, and what messages call them."""
+EVERY_TYPE = (*TYPE_WORDS,)
 
 
 def types_of(schema: Mapping[str, Any]) -> set[str]:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from skillscript.envelope import EXIT_CODES, own_codes
 from skillscript.schema_references import map_children
-from sturdy.schema_acceptance import resolve
+from sturdy.schema_acceptance import EVERY_TYPE, resolve, types_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -52,7 +52,7 @@ MAX_LISTED_COUNT = 9  # a larger upper limit on the items of a list only keeps i
 MAX_LISTED_PATTERN = 24  # characters; a model writes values by the description, not by a longer pattern
 MIN_REPEATED = 100  # characters of JSON from which on the fields of an object, or a choice, are not listed again
 ANY_NAME = ("^[!-~]+$", r"^\S+$")  # patterns that only exclude spaces, which a model does not write into a name
-_ANY: Types = frozenset(("array", "boolean", "integer", "null", "number", "object", "string"))
+_ANY: Types = frozenset(EVERY_TYPE)
 _NONE: Types = frozenset()
 _GROUPS = ("anyOf", "oneOf")
 _BOUNDS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
@@ -380,25 +380,11 @@ def _is_rare(parts: list[Schema]) -> bool:
 def _own_types(part: Schema) -> Types:
     """Return the types that the keywords ``type``, ``enum`` and ``const`` of one schema allow."""
     allowed = _ANY
-    if "type" in part:
-        names = part["type"]
-        allowed &= _with_integers({names} if isinstance(names, str) else set(names))
-    for values in (part.get("enum"), [part["const"]] if "const" in part else None):
-        if values is not None:
-            allowed &= _with_integers({_type_of(value) for value in values})
+    for keyword in ("type", "enum", "const"):
+        if keyword in part:
+            names = types_of({keyword: part[keyword]})
+            allowed &= frozenset(names | {"integer"} if "number" in names else names)
     return allowed
-
-
-def _with_integers(names: set[str]) -> Types:
-    return frozenset(names | {"integer"} if "number" in names else names)
-
-
-def _type_of(value: Any) -> str:
-    """Return the JSON type of a value."""
-    if value is None:
-        return "null"
-    names = {bool: "boolean", str: "string", list: "array", dict: "object"}
-    return names.get(type(value), "number")
 
 
 def _typed(types: Types) -> dict[str, Any]:

@@ -13,10 +13,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from skillscript.envelope import TYPE_WORDS
 from skillscript.schema_references import described
 from sturdy.near_names import did_you_mean
-from sturdy.schema_acceptance import types_of
+from sturdy.schema_acceptance import TYPE_WORDS, types_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -121,13 +121,7 @@ class Breach:
 
     def to_json(self) -> dict[str, Any]:
         """Return the finding as JSON."""
-        return {
-            "rule": self.rule,
-            "severity": self.severity,
-            "message": self.message,
-            **_ids(self.ids),
-            "suggestion": self.suggestion,
-        }
+        return {**vars(self), **_ids(self.ids)}
 
 
 @dataclass(frozen=True)
@@ -146,7 +140,7 @@ class Unchecked:
 
     def to_json(self) -> dict[str, Any]:
         """Return the item as JSON."""
-        return {"rule": self.rule, "reason": self.reason, **_ids(self.ids)}
+        return {**vars(self), **_ids(self.ids)}
 
 
 def _ids(ids: tuple[str, ...]) -> dict[str, Any]:

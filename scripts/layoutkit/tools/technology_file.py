@@ -287,28 +287,22 @@ def described(technology: Technology) -> dict[str, Any]:
 
 
 def _transistor(spec: DeviceSpec, technology: Technology) -> dict[str, Any]:
-    return {
-        "name": spec.name,
-        "type": spec.type,
-        "model": spec.model,
-        "default": spec.default,
-        "supply_v": spec.supply_v,
-        **_limits(spec, technology),
-    }
+    return {**_named(spec), "supply_v": spec.supply_v, **_limits(spec, technology)}
 
 
 def _passive(spec: PassiveSpec, technology: Technology) -> dict[str, Any]:
     value = "" if spec.kind.file is None else spec.kind.file.value
     return {
-        "name": spec.name,
-        "type": spec.type,
-        "model": spec.model,
-        "default": spec.default,
+        **_named(spec),
         "terminals": spec.terminals,
         **({value: spec.value} if value else {}),
         "widths_um": [technology.to_um(width) for width in spec.widths],
         **_limits(spec, technology),
     }
+
+
+def _named(spec: DeviceSpec | PassiveSpec) -> dict[str, Any]:
+    return {name: getattr(spec, name) for name in ("name", "type", "model", "default")}
 
 
 def _limits(spec: DeviceSpec | PassiveSpec, technology: Technology) -> dict[str, float | None]:

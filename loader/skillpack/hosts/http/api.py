@@ -54,7 +54,7 @@ from sturdy.near_names import did_you_mean
 from sturdy.strict_json import NotJsonError, parse_json, path_text
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
+    from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 
     from skillpack.execution.runner import Call
     from skillpack.hosts.listening import Access
@@ -366,11 +366,17 @@ def without_paths(value: Any, request: Any) -> Any:
         value: The answer.
         request: The request, as JSON.
     """
-    known = [text for text in _texts(request) if _may_hold_path(text)]
+    known: list[str] = []
+
+    def noted(text: str) -> str:
+        known.extend([text] if _may_hold_path(text) else [])
+        return text
+
+    _with_texts(request, noted)
     folders = (str(pathlib.Path.cwd()), *own_folders())
     paths = sorted(match[0] for text in known for match in _PATH.finditer(text))
     secret = tuple(folder for folder in folders if not any(folder in text for text in known))
-    return _Redaction(paths, secret).of(value)
+    return _with_texts(value, _Redaction(paths, secret).of)
 
 
 @dataclass(frozen=True)
@@ -385,19 +391,7 @@ class _Redaction:
     known: list[str]
     folders: tuple[str, ...]
 
-    def of(self, value: Any, depth: int = 0) -> Any:
-        """Return a JSON value without folders."""
-        if isinstance(value, str):
-            return self._text(value)
-        if depth >= _MAX_DEPTH:
-            return value
-        if isinstance(value, list):
-            return [self.of(item, depth + 1) for item in value]
-        if isinstance(value, dict):
-            return {self._text(key): self.of(item, depth + 1) for key, item in value.items()}
-        return value
-
-    def _text(self, text: str) -> str:
+    def of(self, text: str) -> str:
         """Return a text without folders: first those of this machine, then everything that looks like one."""
         if not _may_hold_path(text):
             return text
@@ -415,15 +409,15 @@ def _may_hold_path(text: str) -> bool:
     return "/" in text or "\\" in text
 
 
-def _texts(value: Any, depth: int = 0) -> Iterator[str]:
-    """Yield every text of a JSON value, keys included."""
+def _with_texts(value: Any, change: Callable[[str], str], depth: int = 0) -> Any:
+    """Return a JSON value with each of its texts, keys included, as ``change`` returns it."""
     if isinstance(value, str):
-        yield value
-    elif depth < _MAX_DEPTH and isinstance(value, (list, dict)):
-        for item in value:
-            yield from _texts(item, depth + 1)
-        if isinstance(value, dict):
-            yield from _texts(list(value.values()), depth)
+        return change(value)
+    if depth < _MAX_DEPTH and isinstance(value, list):
+        return [_with_texts(item, change, depth + 1) for item in value]
+    if depth < _MAX_DEPTH and isinstance(value, dict):
+        return {change(key): _with_texts(item, change, depth + 1) for key, item in value.items()}
+    return value
 
 
 @cache
