@@ -7,7 +7,6 @@ import pytest
 from layoutkit.circuit import Circuit, Device, recognise
 from layoutkit.circuit.readers.netlist import SPICE_LINE, suspicious_nets
 from layoutkit.circuit.readers.spice_files import SUBCIRCUIT
-from layoutkit.circuit.readers.spice_lines import LogicalLine, Splitter, plain_statement
 
 
 class Name(str):
@@ -89,34 +88,3 @@ def test_a_pattern_for_the_start_of_a_line_does_not_run_over_blank_lines(pattern
     # "\s*" at the start of a line would look at all blank lines again from each of them.
     start = pattern.pattern.split("(?:", 1)[0]
     assert re.match(start, "\n\n\n").end() == 0
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "M1 d g s b nmos w=1u L=2u m=3",
-        "R1 a b 1k",
-        "X1 a b / inv",
-        "X1 a b inv params: w=1u",
-        "M1 d g s b nmos w = 1u",
-        "M1 d g s b nmos w=1u*2 l=-1u",
-        "M1 d g s b nmos w=1 + 2",
-        "R1 a b 1k $[res] $W=2u",
-        "M0 (d g s b) nmos w=(1+2)*3u",
-        "M1 d g s b nmos w=1u nf=2 off",
-        "M1 d g s b nmos w=1u w=1u",
-        "x1 a<1> b[3] inv!",
-        "R1 a b r='1 + 2'",
-        ".param a=1 b=a==2",
-        "*.global a",
-    ],
-)
-def test_the_fast_reader_of_plain_cards_reads_what_the_full_one_reads(text):
-    line = LogicalLine(1, text)
-    plain = plain_statement(line, "line 1")
-    assert plain is None or plain == Splitter(line, "line 1").run()
-
-
-def test_most_cards_are_plain():
-    for text in ("M1 d g s b nmos w=1u l=0.18u nf=2", ".subckt a b c d", "XR1 a b ptap1 A=24.01p", "R1 a b 1k"):
-        assert plain_statement(LogicalLine(1, text), "line 1") is not None

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 from layoutkit.circuit.circuit import BlackBox, Circuit, SubcircuitInstance
 from layoutkit.circuit.readers.findings import repeated
 from layoutkit.circuit.readers.json_cells import MAX_FAULTS, Cell, CellReader, CellUse
-from layoutkit.circuit.readers.source import BLACK_BOX_HINT, check_listed, read_text
+from layoutkit.circuit.readers.source import BLACK_BOX_HINT, check_listed, no_top, read_text
 from layoutkit.circuit.supplies import supply_faults
-from layoutkit.errors import NetlistError, listed
+from layoutkit.errors import NetlistError
 from layoutkit.technology.device_kinds import KINDS
 from layoutkit.technology.finger_widths import circuit_fault, stated_faults
 from sturdy.strict_json import load_json
@@ -87,7 +87,7 @@ def circuit_from_json(
     by_name = {cell.name: cell for cell in cells}
     if not cells:
         if top:
-            raise NetlistError(f"Top cell '{top}' not found; the netlist defines none")
+            raise no_top((), "cell", top)
         return Circuit(named_top)
     chosen = _choose_top(cells, by_name, top or named_top)
     expansion = _Expansion(by_name, reader.faults, black_boxes, keep_unknown)
@@ -140,19 +140,13 @@ def _raise_faults(faults: Faults) -> None:
 def _choose_top(cells: list[Cell], by_name: dict[str, Cell], top: str) -> Cell:
     if top:
         if top not in by_name:
-            raise NetlistError(
-                f"Top cell '{top}' not found; the netlist defines {listed(sorted(by_name))}",
-                details={"candidates": sorted(by_name)},
-            )
+            raise no_top(by_name, "cell", top)
         return by_name[top]
     used = {instance.cell for cell in cells for instance in cell.instances}
     roots = [cell for cell in cells if cell.name not in used]
     if len(roots) == 1:
         return roots[0]
-    names = sorted(cell.name for cell in roots or cells)
-    raise NetlistError(
-        f"Ambiguous top: choose one of {listed(names)} with the parameter 'top'", details={"candidates": names}
-    )
+    raise no_top([cell.name for cell in roots or cells])
 
 
 class _Expansion:

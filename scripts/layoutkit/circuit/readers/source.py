@@ -148,30 +148,36 @@ BLACK_BOX_HINT = (
 _SHOWN = 5
 
 
-def refuse_empty(empty: Mapping[str, Sequence[str]], hint: str = "") -> None:
-    """Refuse the instances of empty subcircuits that are not listed as black boxes.
+def refuse_unknown(kind: str, cells: Mapping[str, Sequence[str]], hint: str = "") -> None:
+    """Refuse the instances of empty or undefined subcircuits that are not listed as black boxes.
 
     Args:
-        empty: Name of an empty subcircuit to the instances of it.
+        kind: ``empty`` or ``undefined``.
+        cells: Name of each such subcircuit to its instances.
         hint: What to do about some of them, as the end of the message.
 
     Raises:
         NetlistError: If there is any; it names all of them.
     """
-    if not empty:
-        return
-    raise NetlistError(
-        f"Empty subcircuits, whose devices are unknown: {with_users(empty)}. For each, {BLACK_BOX_HINT}{hint}",
-        details={"empty": {name: list(users[:100]) for name, users in sorted(empty.items())}},
-    )
+    if cells:
+        users = sentences(
+            f"'{name[:MAX_NAME]}' (used by {listed(users[:_SHOWN])}{' and more' if len(users) > _SHOWN else ''})"
+            for name, users in sorted(cells.items())
+        )
+        unknown = ", whose devices are unknown" if kind == "empty" else ""
+        raise NetlistError(
+            f"{kind.capitalize()} subcircuits{unknown}: {users}. For each, {BLACK_BOX_HINT}{hint}",
+            details={kind: {name: list(users[:100]) for name, users in sorted(cells.items())}},
+        )
 
 
-def with_users(cells: Mapping[str, Sequence[str]]) -> str:
-    """Return cells with their instances for a message, the first ones of both."""
-    return sentences(
-        f"'{name[:MAX_NAME]}' (used by {listed(users[:_SHOWN])}{' and more' if len(users) > _SHOWN else ''})"
-        for name, users in sorted(cells.items())
-    )
+def no_top(names: Collection[str], kind: str = "", top: str = "") -> NetlistError:
+    """Return the error about a ``top`` that is not among some names of cells, or about several cells without one."""
+    known = sorted(names)
+    text = f"Ambiguous top: choose one of {listed(known)} with the parameter 'top'"
+    if top:
+        text = f"Top {kind} '{top}' not found; the netlist defines {listed(known) or 'none'}"
+    return NetlistError(text, details={"candidates": known})
 
 
 def check_listed(names: Collection[str], found: Sequence[BlackBox]) -> None:

@@ -24,8 +24,6 @@ _SPACED_OPERATOR = re.compile(r"\s+([-+*/])\s+(?=[\w.('\"{])")
 _BEHIND = re.compile(r"\s\*(?:\*FLOATING\b|[A-Za-z]\w*=)")
 _WORD = re.compile(r"[^\s,()='\"{}]+(?:\(\d+\)[^\s,()='\"{}]*)?")
 _ESCAPE = re.compile(r"\\(.)")
-# Quotes, brackets, escapes, commas, CDL's "$" and operators with blanks around them take the full reader.
-_NOT_PLAIN = re.compile(r"[,()'\"{}\\$\[\]]|\s[-+*/=]|[-+*/=]\s")
 _SEPARATORS = frozenset({"/", "params:"})  # between nodes and master in CDL; between words and parameters in PSpice
 _CLOSING = {"'": "'", '"': '"', "{": "}"}
 
@@ -141,28 +139,10 @@ def split_statement(line: LogicalLine, place: str) -> Statement:
     """
     directive = _PATH_DIRECTIVE.fullmatch(line.text)
     if directive is None:
-        return plain_statement(line, place) or Splitter(line, place).run()
+        return Splitter(line, place).run()
     rest = Splitter(LogicalLine(line.number, directive["rest"]), place).run()
     words = (line.text.split(maxsplit=1)[0], directive["path"], *rest.words)
     return Statement(place, words, rest.params)
-
-
-def plain_statement(line: LogicalLine, place: str) -> Statement | None:
-    """Return the statement of a line that is words and then ``key=value`` pairs, as most are; None for any other.
-
-    It reads what ``Splitter`` reads, several times as fast.
-    """
-    if _NOT_PLAIN.search(line.text) is not None:
-        return None
-    parts = line.text.split()
-    first = next((index for index, part in enumerate(parts) if "=" in part), len(parts))
-    pairs = [part.split("=") for part in parts[first:]]
-    params = {pair[0].lower(): pair[-1] for pair in pairs}
-    if len(params) < len(pairs) or any(len(pair) != 2 or not all(pair) for pair in pairs):
-        return None
-    if any(part.lower() in _SEPARATORS for part in parts[1:first]):
-        return None
-    return Statement(place, tuple(parts[:first]), params, {}, line.commented)
 
 
 class Splitter:

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 from layoutkit.circuit.circuit import Circuit
 from layoutkit.circuit.readers.findings import Findings, shown_words
 from layoutkit.circuit.readers.source import (
-    BLACK_BOX_HINT,
     NOT_IN_A_NAME,
     NetlistText,
     check_listed,
-    refuse_empty,
-    with_users,
+    no_top,
+    refuse_unknown,
 )
 from layoutkit.circuit.readers.spice_cards import SOURCE, read_card
 from layoutkit.circuit.readers.spice_deck import GROUND_NAMES, Deck, DeckBuilder, Subcircuit
@@ -100,8 +99,8 @@ def _circuit(deck: Deck, chosen: Subcircuit, file_name: str, flattener: Flattene
     _raise_all(
         deck.skipped_includes,
         partial(findings.raise_faults, "Invalid netlist", {"missing_parameters": list(missing)} if missing else None),
-        partial(_raise_undefined, flattener.undefined, flattener.hint_at_cells(flattener.undefined)),
-        partial(refuse_empty, flattener.empty, flattener.hint_at_cells(flattener.empty)),
+        partial(refuse_unknown, "undefined", flattener.undefined, flattener.hint_at_cells(flattener.undefined)),
+        partial(refuse_unknown, "empty", flattener.empty, flattener.hint_at_cells(flattener.empty)),
         flattener.refuse_undrawn,
     )
     check_listed(flattener.listed, flattener.black_boxes)
@@ -204,19 +203,12 @@ def _error_of(check: Callable[[], None]) -> LayoutkitError | None:
     return None
 
 
-def _raise_undefined(undefined: dict[str, list[str]], hint: str) -> None:
-    if not undefined:
-        return
-    raise NetlistError(
-        f"Undefined subcircuits: {with_users(undefined)}. For each, {BLACK_BOX_HINT}{hint}",
-        details={"undefined": {name: users[:100] for name, users in sorted(undefined.items())}},
-    )
-
-
 def _choose_top(deck: Deck, top: str | None, file_name: str, findings: Findings) -> Subcircuit:
     definitions = deck.main.subcircuits
     if top:
-        return _named_top(definitions, top)
+        if top.lower() not in definitions:
+            raise no_top([definition.name for definition in definitions.values()], "subcircuit", top)
+        return definitions[top.lower()]
     marked = [definition for definition in definitions.values() if definition.is_top]
     roots = _roots(definitions.values())
     if len(marked) == 1:
@@ -240,20 +232,7 @@ def _choose_top(deck: Deck, top: str | None, file_name: str, findings: Findings)
         others = shown_words([name for name in names if name != named[0].name])
         findings.warn(f"the top is subcircuit '{named[0].name}', named as the file; nothing uses {others}")
         return named[0]
-    raise NetlistError(
-        f"Ambiguous top: choose one of {listed(names)} with the parameter 'top'", details={"candidates": names}
-    )
-
-
-def _named_top(definitions: dict[str, Subcircuit], top: str) -> Subcircuit:
-    found = definitions.get(top.lower())
-    if found is None:
-        names = sorted(definition.name for definition in definitions.values())
-        raise NetlistError(
-            f"Top subcircuit '{top}' not found; the netlist defines {listed(names) or 'none'}",
-            details={"candidates": names},
-        )
-    return found
+    raise no_top(names)
 
 
 def _roots(definitions: Iterable[Subcircuit]) -> list[Subcircuit]:
