@@ -373,24 +373,11 @@ class Mirrors:
             return None
         if any(each.type != device.type for each in self._channels.inverting(tops[0])):
             return None  # half of an inverter, which the source starves
-        if clean and (
-            self._channels.others.get(net) or any(self._feeds(each, net) for each in self._ends(net, device))
-        ):
+        beside = [each for each in self._channels.drains.get(net, ()) if each is not device]
+        opposite = any(each.type != device.type for each in self._channels.sources.get(net, ()))
+        if clean and (self._channels.others.get(net) or beside or opposite):
             return None
-        if not clean and any(
-            each.type == device.type for each in self._channels.drains.get(net, ()) if each is not device
-        ):
-            return None
-        return tops[0]
-
-    def _ends(self, net: str, below: Device) -> list[Device]:
-        ends = [each for each in self._channels.drains.get(net, ()) if each is not below]
-        return ends + [each for each in self._channels.sources.get(net, ()) if each.type != below.type]
-
-    def _feeds(self, device: Device, net: str) -> bool:
-        """Whether a transistor on a net is more than a switch that pulls the net to a supply."""
-        ends = {device.terminals["d"], device.terminals["s"]} - {net}
-        return not (all(end in self._supplies for end in ends) and self._channels.is_switch(device, by_port=True))
+        return None if any(each.type == device.type for each in beside) else tops[0]
 
     def _cascodes(self, bottoms: Sequence[Device], closer: Device | None) -> list[Device]:
         """Return the cascodes above a mirror that share a gate, in the order of the mirror; none or at least two."""

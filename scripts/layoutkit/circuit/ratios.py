@@ -138,7 +138,7 @@ class ResistorRatios:
     def _on_mirrors(self, mirrors: Iterable[Found]) -> Iterator[list[Device]]:
         """Yield the resistors on the currents of each mirror, and of two that feed each other.
 
-        What is below one of these makes the current; a resistor that the other one feeds makes a voltage of it.
+        What is below one of these makes the current; what the other one feeds makes a voltage of it.
         """
         loops: dict[tuple[str, str], tuple[list[Device], list[Device]]] = defaultdict(lambda: ([], []))
         for mirror in mirrors:
@@ -147,7 +147,7 @@ class ResistorRatios:
             drains = sorted({*self._outputs_of(mirror).values()})
             for ends in combinations(drains, 2) if len(drains) <= _MOST_IN_A_LOOP else ():
                 loops[ends][0].extend(feet[:1])
-                loops[ends][1].extend([each for each in fed if self._makes_voltage(each)][:1])
+                loops[ends][1].extend(fed[:1])
         yield from ([*feet, *fed] for feet, fed in loops.values() if feet and fed)
 
     def _of_replicas(self, mirrors: Iterable[Found], pairs: Iterable[tuple[Device, Device]]) -> Iterator[list[Device]]:
@@ -310,14 +310,6 @@ class ResistorRatios:
                     front.append(far)
         alive = _carrying(edges, fixed) if len(fixed) > 1 else set()
         return [self._channels.circuit.device(name) for name in edges if name in alive]
-
-    def _makes_voltage(self, device: Device) -> bool:
-        """Whether the voltage of a resistor leaves at a port, or is added to that of a junction."""
-        ends = [device.terminals[end] for end in device.kind.ends]
-        rails = self._channels.supplies
-        return any(
-            net not in rails and (net in self._channels.ports or self._channels.ends_in_junction(net)) for net in ends
-        )
 
     def _group(self, devices: Sequence[Device]) -> Found:
         members = sorted(devices, key=lambda device: self._order[device.id])

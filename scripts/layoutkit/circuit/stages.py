@@ -167,10 +167,10 @@ def _pulling_stages(channels: Channels) -> list[_Stage]:
         upper = {device.terminals["g"] for device in devices if device.terminals["d"] == net} & pulled.keys()
         driving[net] = upper or {device.terminals["g"] for device in devices} & pulled.keys()
     found, seen = [], set[str]()
-    for net, devices in pulled.items():
+    for net in pulled:
         if net in seen:
             continue
-        others = [each for each in driving[net] if net in driving[each] and _alike(devices, pulled[each])]
+        others = [each for each in driving[net] if net in driving[each]]
         nets = {net, *others} if len(others) == 1 else {net}
         seen |= nets
         inputs = frozenset(gate for each in nets for gate in driving[each]) - nets
@@ -191,10 +191,6 @@ def _tails(channels: Channels, devices: Mapping[str, Device]) -> list[Device]:
         below = [each for each in channels.drains.get(net, ()) if each.id not in devices]
         found += [each for each in below if each.type == sources[0].type and each.terminals["s"] in channels.supplies]
     return found
-
-
-def _alike(devices: Sequence[Device], others: Sequence[Device]) -> bool:
-    return Counter(map(drawing, devices)) == Counter(map(drawing, others))
 
 
 def _pulling(channels: Channels, net: str, mos_type: str, depth: int = 0) -> list[Device]:
