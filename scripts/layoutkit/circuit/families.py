@@ -159,16 +159,7 @@ def unfolded(
     def all_of(names: Iterable[str]) -> list[str]:
         return [each for name in names for each in fingers.get(name, (name,))]
 
-    return tuple(
-        module if fingers.keys().isdisjoint(_named(module)) else _unfolded(module, circuit.device, all_of)
-        for module in modules
-    )
-
-
-def _named(module: RecognisedModule) -> set[str]:
-    properties = module.properties
-    feet = [name for names in properties.get("feet", {}).values() for name in names]
-    return {*module.devices, *properties.get("cascodes", ()), *properties.get("unequal_length", ()), *feet}
+    return tuple(_unfolded(module, circuit.device, all_of) for module in modules) if fingers else tuple(modules)
 
 
 def _unfolded(
@@ -188,7 +179,7 @@ def _unfolded(
         reference = device(properties["reference"])
         properties["outputs"] = all_of((reference.id, *properties["outputs"]))[1:]
         properties["ratios"] = {name: ratio(device(name), reference) for name in properties["outputs"]}
-    elif len(module.devices) == 2:
+    elif len(module.devices) == 2 < len(devices):
         properties["halves"] = [all_of([name]) for name in module.devices]
     return replace(module, devices=tuple(devices), properties=properties)
 

@@ -277,30 +277,21 @@ def _quantity(device: Device, quantity: str, lengths: str) -> str:
         return ""
     if quantity in INTEGER_PARAMS:
         return str(int(device.params.get(quantity, 1)))
-    if quantity in AREAS:
-        return _area(device.params[quantity], lengths)
-    if quantity in ("w", "l", *OTHER_LENGTHS, *MEASURED):
-        return _length(device.params[quantity], lengths)
-    width, length = (Decimal(repr(float(device.params[name]))).scaleb(6) for name in ("w", "l"))
-    if quantity == "finger_w":
-        return f"{(width / device.nf).normalize():f}{'' if lengths == 'micrometres' else 'u'}"
-    if quantity == "total_w":
-        return f"{(device.m * width).normalize():f}{'' if lengths == 'micrometres' else 'u'}"
+    if quantity in (*AREAS, "w", "l", *OTHER_LENGTHS, *MEASURED):
+        return _scaled(device.params[quantity], lengths, 2 if quantity in AREAS else 1)
+    width, length = (Decimal(repr(float(device.params[name]))) for name in ("w", "l"))
+    if quantity in ("finger_w", "total_w"):
+        return _scaled(width / device.nf if quantity == "finger_w" else width * device.m, lengths)
     units = 1 if quantity.startswith("unit_") else device.m
-    is_area = quantity.endswith("area")
-    value = units * (width * length if is_area else 2 * (width + length))
-    suffix = "" if lengths == "micrometres" else "p" if is_area else "u"
-    return f"{value.normalize():f}{suffix}"
+    if quantity.endswith("area"):
+        return _scaled(units * width * length, lengths, 2)
+    return _scaled(units * 2 * (width + length), lengths)
 
 
-def _length(metres: float, lengths: str) -> str:
-    micrometres = Decimal(repr(float(metres))).scaleb(6).normalize()
-    return f"{micrometres:f}{'u' if lengths == 'metres' else ''}"
-
-
-def _area(square_metres: float, lengths: str) -> str:
-    square_micrometres = Decimal(repr(float(square_metres))).scaleb(12).normalize()
-    return f"{square_micrometres:f}{'p' if lengths == 'metres' else ''}"
+def _scaled(value: float | Decimal, lengths: str = "metres", power: int = 1) -> str:
+    """Return a length or an area, of power 2, in micrometres, with their unit where ``lengths`` are in metres."""
+    exact = value if isinstance(value, Decimal) else Decimal(repr(float(value)))
+    return f"{exact.scaleb(6 * power).normalize():f}{('u', 'p')[power - 1] if lengths == 'metres' else ''}"
 
 
 def _params(device: Device) -> Iterable[str]:
@@ -314,7 +305,7 @@ def _number(name: str, value: float) -> str:
         return str(int(value))
     if name not in _MICRO:
         return repr(float(value))
-    return _length(value, "metres")
+    return _scaled(value)
 
 
 def _comment(text: str) -> list[str]:

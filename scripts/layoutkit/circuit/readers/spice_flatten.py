@@ -86,14 +86,14 @@ class Flattener:
     ) -> None:
         self._keep_unknown = keep_unknown
         self._deck = deck
-        self._names = names or ModelNames()
+        self.names = names or ModelNames()
         self.undrawn: dict[str, list[str]] = {}
-        self._findings = findings
+        self.findings = findings
         self.listed = {name.lower() for name in black_boxes}
         self.black_boxes: list[BlackBox] = []
         self.instances: list[SubcircuitInstance] = []
         self.empty: dict[str, list[str]] = {}
-        self._sizes = SizeReader(deck.scale, findings, self._names, keep_unknown=keep_unknown)
+        self._sizes = SizeReader(deck.scale, findings, self.names, keep_unknown=keep_unknown)
         self._globals = Scope()
         self._globals.define(deck.main.params)
         self._globals.define(given)
@@ -112,23 +112,6 @@ class Flattener:
         self.shorts: dict[str, tuple[str, str]] = {}
         """Ideal resistors that are wires, and their nets."""
 
-    @property
-    def findings(self) -> Findings:
-        """Where faults and warnings go."""
-        return self._findings
-
-    def refuse_undrawn(self) -> None:
-        """Refuse the devices of the process without a drawing.
-
-        Raises:
-            UnsupportedOperationError: If there are any.
-        """
-        self._names.refuse(self.undrawn)
-
-    def hint_at_cells(self, names: Iterable[str]) -> str:
-        """Return what to do about subcircuits that are cells of the process's libraries; empty where none is."""
-        return self._names.hint_at_cells(names)
-
     def flatten(self, top: Subcircuit) -> tuple[str, ...]:
         """Expand ``top`` into ``devices`` and return its ports.
 
@@ -144,8 +127,8 @@ class Flattener:
             self._taken_nets.setdefault(port, port)
         self._expand(instance)
         self.devices = self._sizes.without_own_sizes(self.devices)
-        if not self._findings.faults and (fault := circuit_fault(self._units)):
-            self._findings.faults.append(fault)
+        if not self.findings.faults and (fault := circuit_fault(self._units)):
+            self.findings.faults.append(fault)
         return ports
 
     def _instance(self, definition: Subcircuit, path: str, scope: Scope, ancestors: tuple[str, ...]) -> _Instance:
@@ -163,10 +146,10 @@ class Flattener:
             name = statement.words[0]
             if instance.key(name) in instance.names:
                 if not self._keep_unknown:
-                    self._findings.fault(statement.where, f"the name '{name}' is used twice")
+                    self.findings.fault(statement.where, f"the name '{name}' is used twice")
                     continue
                 statement = replace(statement, words=(instance.other_name(name), *statement.words[1:]))
-                self._findings.warn("names are used twice, which a layout refuses", f"{name} at {statement.where}")
+                self.findings.warn("names are used twice, which a layout refuses", f"{name} at {statement.where}")
             instance.names.add(instance.key(statement.words[0]))
             try:
                 self._take(statement, instance, key)
@@ -175,7 +158,7 @@ class Flattener:
             except NetlistError as error:
                 if error.details is not None and error.details.get("fatal"):
                     raise
-                self._findings.fault(statement.where, str(error))
+                self.findings.fault(statement.where, str(error))
 
     def _leave_open(self, names: Iterable[str], user: str) -> None:
         for name in names:
@@ -192,7 +175,7 @@ class Flattener:
             ports = [str(number) for number in range(1, len(words) - 1)]
             self._keep(instance.path + words[0], words[-1], ports, words[1:-1], instance)
             return
-        card = read_card(statement, instance.definition, instance.scope, self._names, keep_unknown=self._keep_unknown)
+        card = read_card(statement, instance.definition, instance.scope, self.names, keep_unknown=self._keep_unknown)
         card = _as_ideal(card, instance.scope)
         if master is not None and card.kind in KINDS:  # what the instance leaves out is as the subcircuit has it
             card = replace(card, params={**master.params, **card.params})
@@ -215,7 +198,7 @@ class Flattener:
     def leave_out(self, name: str, nets: Iterable[str]) -> None:
         """Leave out an ideal element on these nets, which the circuit is fed through."""
         self.source_nets.update(dict.fromkeys(nets))
-        self._findings.warn("ideal sources, switches and lines are not drawn and are left out", name)
+        self.findings.warn("ideal sources, switches and lines are not drawn and are left out", name)
 
     def _is_of_process(self, master: Subcircuit) -> bool:
         """Whether the netlist's own subcircuit describes a device of the process of its name to a simulator.
@@ -225,25 +208,25 @@ class Flattener:
         Raises:
             NetlistError: If it holds another device of the process.
         """
-        kind = self._names.kind(master.name)
+        kind = self.names.kind(master.name)
         if master.name.lower() in self.listed or kind is None or not master.cards:
             return False
         models = [card.words[-1] for card in master.cards]
         cell = _CELL_OF_DEVICE.fullmatch(master.name)
-        if cell is not None and any(self._names.is_same_device(model, cell[1]) for model in models):
+        if cell is not None and any(self.names.is_same_device(model, cell[1]) for model in models):
             return False  # capacitances of its wires may lie beside the device
-        if self._names.refuses(master.name):
+        if self.names.refuses(master.name):
             return True
-        others = sorted({model for model in models if self._names.is_other_device(model, master.name)})
+        others = sorted({model for model in models if self.names.is_other_device(model, master.name)})
         if others:
             raise NetlistError(
                 f"subcircuit '{master.name}' at {master.where} has the name of a device of the process and holds "
                 f"{listed(others)}; rename the subcircuit, or leave it out, so that the device is meant"
             )
-        if all(self._names.is_same_device(model, master.name) for model in models):
+        if all(self.names.is_same_device(model, master.name) for model in models):
             return False
         text = "subcircuits with the name of a device of the process are not read: the device is drawn"
-        self._findings.warn(text, master.name)
+        self.findings.warn(text, master.name)
         return True
 
     def _add(self, card: Card, instance: _Instance, where: str) -> None:
@@ -260,7 +243,7 @@ class Flattener:
         terminals = dict(zip(KINDS[card.kind].all_terminals, nets, strict=False))
         device = Device(device_id, card.kind, card.model, params, terminals, junctions, unknown=unknown)
         for text in stated_faults(device.params, device.m, device.nf):
-            self._findings.fault(where, f"'{device_id}': {text}")
+            self.findings.fault(where, f"'{device_id}': {text}")
         self.devices.append(device)
         self._units += device.m * device.nf
         names = zip(KINDS[card.kind].all_terminals, map(instance.key, card.nodes), strict=False)
@@ -278,7 +261,7 @@ class Flattener:
             self.shorts[device_id] = first, second
         elif is_open:
             text = f"ideal resistors of {OPEN_OHM:g} ohm and more are left out, as open circuits"
-            self._findings.warn(text, device_id)
+            self.findings.warn(text, device_id)
         return is_wire or is_open
 
     def _net(self, name: str, instance: _Instance) -> str:
@@ -300,7 +283,7 @@ class Flattener:
             number += 1
             candidate = f"{full}_{number}"
         if number > 1:
-            self._findings.warn("nets renamed because another net has their name", f"{full} > {candidate}")
+            self.findings.warn("nets renamed because another net has their name", f"{full} > {candidate}")
         return candidate
 
     def _descend(self, statement: Statement, words: list[str], master: Subcircuit, instance: _Instance) -> None:

@@ -99,9 +99,9 @@ def _circuit(deck: Deck, chosen: Subcircuit, file_name: str, flattener: Flattene
     _raise_all(
         deck.skipped_includes,
         partial(findings.raise_faults, "Invalid netlist", {"missing_parameters": list(missing)} if missing else None),
-        partial(refuse_unknown, "undefined", flattener.undefined, flattener.hint_at_cells(flattener.undefined)),
-        partial(refuse_unknown, "empty", flattener.empty, flattener.hint_at_cells(flattener.empty)),
-        flattener.refuse_undrawn,
+        partial(refuse_unknown, "undefined", flattener.undefined, flattener.names.hint_at_cells(flattener.undefined)),
+        partial(refuse_unknown, "empty", flattener.empty, flattener.names.hint_at_cells(flattener.empty)),
+        partial(flattener.names.refuse, flattener.undrawn),
     )
     check_listed(flattener.listed, flattener.black_boxes)
     names = _joined(flattener, ports)
