@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from itertools import product
+from itertools import combinations, product
 from typing import TYPE_CHECKING
 
 import klayout.db as kdb
@@ -31,7 +31,7 @@ _BANK_UM = 5.0  # gap within which bars and plates are one body [um]
 _LEAST_WAY_UM = 2.0  # ways through transistors that are shorter than half of this are not judged [um]
 _HOLDS = 0.1  # W/L of a diode that holds a net; longer ones leave it a high impedance
 _STRAPS_UM = 5.0  # from the channels of a pair to the straps of its gates [um]
-_OWN_UM = 1.0  # so near to a device on both nets, its own terminals couple more than its wires [um]
+OWN_UM = 1.0  # so near to a device on both nets, its own terminals couple more than its wires [um]
 
 
 class Coupling:
@@ -78,17 +78,16 @@ class Coupling:
                 yield from self.over_logic(self.subject.devices(stage))
         yield from self.over_switches()
         yield from self.inputs_of_pairs()
-        yield from self.across_switches()
 
     def coupling(self, quiet: str, loud: str, *, must: bool) -> list[Remark]:
         """Return whether a quiet net runs beside a loud one."""
-        subject, reach = self.subject, self.subject.technology.to_dbu(_OWN_UM)
+        subject, reach = self.subject, self.subject.technology.to_dbu(OWN_UM)
         shared = region_of(
             placed.box.enlarged(reach, reach)
             for placed in subject.placed
             if {quiet, loud} <= set(placed.device.terminals.values())
         ) + region_of(hull for nets, hull in self._modules if {quiet, loud} <= nets)
-        length, place, near, around = self._along(quiet, loud, shared)
+        length, place, near, around = self.along(quiet, loud, shared)
         words = f"{quiet} runs {subject.um(length):.3g} um over, under or within {BESIDE} minimum spaces of {loud}"
         found = subject.finding(
             "coupling", subject.um(length), words, where=place, nets=[quiet, loud], must=must, cause=quiet
@@ -103,9 +102,7 @@ class Coupling:
         words += f", {100 * share:.3g} % of its length"
         return subject.finding("coupling.share", share, words, where=place, nets=[quiet, loud]) or found
 
-    def _along(
-        self, one: str, other: str, without: kdb.Region, *, lowest: int = 0
-    ) -> tuple[int, kdb.Box, int, kdb.Box]:
+    def along(self, one: str, other: str, without: kdb.Region, *, lowest: int = 0) -> tuple[int, kdb.Box, int, kdb.Box]:
         """Return how far two nets run over, under or beside each other, how far near each other, and where. [dbu]"""
         subject, conductors = self.subject, self.subject.technology.conductors
         length, near, place, around = 0, 0, kdb.Box(), kdb.Box()
@@ -145,7 +142,7 @@ class Coupling:
             gates, driven = ({net[end] for net in own if end in net} & {*subject.number} for end in ("g", "d"))
             supplies = subject.supplies.nets  # which a follower does not drive
             for quiet, loud in product(sorted(gates - self.loud), sorted(driven - gates - supplies)):
-                length, place, *_ = self._along(quiet, loud, kdb.Region(), lowest=1)
+                length, place, *_ = self.along(quiet, loud, kdb.Region(), lowest=1)
                 words = (
                     f"input {quiet} of a pair runs {subject.um(length):.3g} um beside or over {loud}, which it drives"
                 )
@@ -153,31 +150,20 @@ class Coupling:
                     "coupling.pair", subject.um(length), words, where=place, nets=[quiet, loud], cause="pairs"
                 )
 
-    def across_switches(self) -> Iterator[Remark]:
-        """Yield the switches of signals whose both ends run side by side: what is off still couples."""
-        subject, seen, reach = self.subject, set[frozenset[str]](), self.subject.technology.to_dbu(_OWN_UM)
-        supplies = subject.supplies.nets
-        for placed in subject.placed:
-            ends = frozenset(placed.ends)
-            if placed.id in subject.both_ways and len(ends) > 1 and not ends & supplies and ends not in seen:
-                seen.add(ends)
-                one, other = sorted(ends)
-                parts = (box for each in subject.placed if each.ends == placed.ends for box in each.boxes)
-                own = region_of(box.enlarged(reach, reach) for box in parts)
-                length, place, *_ = self._along(one, other, own, lowest=1)
-                words = (
-                    f"{one} and {other}, the ends of switch {placed.id}, run {subject.um(length):.3g} um side by side"
-                )
-                yield from subject.finding(
-                    "coupling.across", subject.um(length), words, where=place, devices=[placed], nets=ends,
-                    cause="switches",
-                )  # fmt: skip
-
     @cached_property
     def _modules(self) -> list[tuple[set[str], kdb.Box]]:
-        """The gates of each pair, which run side by side by design, and the box around it with its straps."""
-        reach = self.subject.technology.to_dbu(_STRAPS_UM)
-        return [
+        """The gates of each pair, which run side by side by design, and the box around it with its straps.
+
+        Interleaved devices have drains beside the gates of each other, too.
+        """
+        reach, near = self.subject.technology.to_dbu(_STRAPS_UM), self.subject.technology.to_dbu(OWN_UM)
+        woven = [
+            ({net for placed in group.devices for net in placed.device.terminals.values()},
+             box_around(placed.box for placed in group.devices).enlarged(near))
+            for group in self.groups if group.devices[0].device.is_mos
+            if any(one.box.overlaps(other.box) for one, other in combinations(group.devices, 2))
+        ]  # fmt: skip
+        return woven + [
             ({placed.device.terminals["g"] for placed in group.devices},
              box_around(box for placed in group.devices for box in placed.boxes).enlarged(reach))
             for group in self.groups if group.devices[0].device.is_mos and len(group.devices) == 2
@@ -231,14 +217,15 @@ class Coupling:
         return self._through(group.devices, noisy, f"through {group.called}", least=2 if group.spread else 1)
 
     def _through(
-        self, devices: Sequence[PlacedDevice], nets: AbstractSet[str], how: str, *, least: int = 1
-    ) -> list[Remark]:
-        """Return remarks on wires that cross the blocks of some devices that the diffusions of devices lie in."""
-        half = self.subject.technology.to_dbu(_BANK_UM) // 2
+        self, devices: Sequence[PlacedDevice], nets: AbstractSet[str], how: str, *, least: int = 1,
+        gap_um: float = _BANK_UM,
+    ) -> list[Remark]:  # fmt: skip
+        """Return remarks on wires that cross the diffusions of some devices, or the gaps up to a width between them."""
+        half = self.subject.technology.to_dbu(gap_um) // 2
         names = [conductor.name for conductor in self.subject.technology.conductors]
         bodies = self.subject.role("active").interacting(region_of(box for placed in devices for box in placed.boxes))
-        blocks = [block.bbox().enlarged(-half) for block in bodies.extents(half).merged().each()]
-        blocks = [b for b in blocks if sum(b.contains(placed.box.center()) for placed in devices) >= least]
+        blocks = bodies.extents(half).merged().sized(-half).each()
+        blocks = (b for b in blocks if sum(b.inside(placed.box.center()) for placed in devices) >= least)
         found = (self._crossed(kdb.Region(block), nets, names, how, devices) for block in blocks)
         return [each for block in found for each in block]
 
@@ -278,7 +265,7 @@ class Coupling:
         own = {net for placed in stage for net in placed.device.terminals.values()}
         if not stage or not own & self.loud:
             return []
-        return self._through(stage, self.quiet - own, f"over {names_of(stage)}")
+        return self._through(stage, self.quiet - own, f"over {names_of(stage)}", gap_um=0.0)
 
     def over_switches(self) -> Iterator[Remark]:
         """Yield remarks on clocks and controls over switches of analog signals at ports that they do not control."""
@@ -344,8 +331,8 @@ class Coupling:
         subject, circuit = self.subject, self.subject.circuit
         found = {*subject.roles.clocks}
         outputs = (port for port, use in subject.roles.ports.items() if use.direction == "output")
-        found |= {port for port in outputs if not self._diodes(port)}  # else a bias for other circuits
-        found |= {port for port in circuit.ports if len(self._pulls(port)) > 1 and not self._diodes(port)}
+        found |= {port for port in outputs if not self.diodes(port)}  # else a bias for other circuits
+        found |= {port for port in circuit.ports if len(self._pulls(port)) > 1 and not self.diodes(port)}
         for module in subject.roles.groups:
             if module.type == "inverter":
                 found.update(str(module.properties[each]) for each in ("input", "output"))
@@ -413,7 +400,7 @@ class Coupling:
         held = (d for d, end in self._ends(net) if end == "d" and d.terminals["s"] != net)
         return {device.type for device in held if device.id not in self.subject.both_ways}
 
-    def _diodes(self, net: str) -> set[str]:
+    def diodes(self, net: str) -> set[str]:
         """Return the types of the transistors with gate and drain on a net."""
         return {d.type for d, _ in self._ends(net) if d.terminals["g"] == d.terminals["d"] == net != d.terminals["s"]}
 
@@ -426,7 +413,7 @@ class Coupling:
 
     def _is_reference(self, net: str) -> bool:
         """Return whether a net drives a transistor that draws its current from a diode of the other type."""
-        return any(end == "g" and self._diodes(d.terminals["d"]) - {d.type} for d, end in self._ends(net))
+        return any(end == "g" and self.diodes(d.terminals["d"]) - {d.type} for d, end in self._ends(net))
 
     def _steering(self) -> set[str]:
         """Return the gates of pairs of both types that steer the currents of mirrors into one net: a charge pump."""

@@ -65,12 +65,14 @@ class DeviceCurrents:
         supply_v: Voltage of the supply of each transistor. [V]
         drive: Current at full drive of switches and pass devices, also of those that carry charge alone. [A]
         strength: Current of each transistor at full drive, whatever it is used for. [A]
+        limited: The same, no more than what is in series with it lets through. [A]
     """
 
     devices: Mapping[str, Current]
     supply_v: Mapping[str, float]
     drive: Mapping[str, float]
     strength: Mapping[str, float]
+    limited: Mapping[str, float]
 
 
 def device_currents(
@@ -91,7 +93,7 @@ def device_currents(
     """
     search = _Estimate(circuit, roles, technology, stated, stated_nets or {})
     search.run()
-    return DeviceCurrents(search.found, search.supply_v, search.drive, search.full)
+    return DeviceCurrents(search.found, search.supply_v, search.drive, search.full, search.limited())
 
 
 class _Estimate:
@@ -105,6 +107,7 @@ class _Estimate:
         self.full: dict[str, float] = {}  # current at full drive [A]
         self.shortest: dict[str, float] = {}  # length [m]
         self.drive: dict[str, float] = {}
+        self.late: list[Device] = []  # switches whose current the block that they feed decides
         self.unsure: set[str] = set()  # may be pass devices, but are taken for sources
         self.assumed = False  # whether what is found now rests on a bias that is not in the circuit
         self.slow: dict[str, float] = {}  # the same, were it in proportion to 1/L, as it is at a low overdrive [A]
@@ -162,10 +165,13 @@ class _Estimate:
         self._gates()
         self._follow()
         order = (
-            self._resistor_fed, self._always_on, self._unequal_pairs, self._junctions, self._large_resistors,
-            self._port_references, self._cascode_biases, self._sources, self._emitters, self._references, self._rest,
+            self._dividers, self._resistor_fed, self._always_on, self._unequal_pairs, self._junctions,
+            self._large_resistors, self._port_references, self._cascode_biases, self._sources, self._emitters,
+            self._references, self._rest,
         )  # fmt: skip
         for seeds in order:
+            if seeds == self._rest:
+                self._blocks()
             self.assumed = seeds in (self._sources, self._emitters, self._rest)
             proposed = defaultdict[float, list[tuple[str, float, str]]](list)
             for each in seeds():  # all of one kind at once: the order of devices decides nothing
@@ -198,6 +204,8 @@ class _Estimate:
             self._set(device.id, 0.0, "turns others off")
         elif self.switches.carries_charge(device):
             self._set(device.id, 0.0, "sampling switch, carries charge alone")
+        elif passes and self.switches.rail_of_block(device):
+            self.late.append(device)
         elif passes and sure:
             what = "switch" if device.id in self.both_ways else "pass device"
             self._set(device.id, most, f"{what} at full drive", full=True)
@@ -219,6 +227,16 @@ class _Estimate:
         ohms = [ohm for far, ohm in near + two if far in rails]
         return min(ohms, default=0.0)
 
+    def _blocks(self) -> None:
+        """Set the currents of switches to what the blocks behind them take, at most; else they are at full drive."""
+        for device in [each for each in self.late if each.id not in self.found]:
+            on = [other.id for other, _ in self.ends[self.switches.rail_of_block(device)] if other not in self.late]
+            taken = sum(self.found[name].ampere for name in on if name in self.found)
+            if taken < self.full[device.id] and self.found.keys() >= set(on):
+                self._set(device.id, taken, "what its block takes")
+            else:
+                self._set(device.id, self.full[device.id], "pass device at full drive", full=True)
+
     def _gates(self) -> None:
         """Give the transistors of switching gates, and those that a clock switches, their mean current."""
         clocked = {d.id for d in self.circuit.devices if d.is_mos and d.terminals["g"] in self.roles.clocks}
@@ -229,6 +247,49 @@ class _Estimate:
                 for name in module.devices:
                     if name in self.full and name not in self.found:
                         self._set(name, SWITCHING * self.full[name], f"switching gate, {SWITCHING:.0%} of full drive")
+
+    def _dividers(self) -> Iterator[tuple[str, float, str]]:
+        """Yield the resistors of strings between the supplies, from which nothing but gates and capacitors taps."""
+        supplies = self.roles.supplies
+        for start in supplies.power if self.supply_v else ():
+            for first in self.resistors[start]:
+                string, here = [first], first[0]
+                while here not in supplies:
+                    ends = [(self.circuit.device(end.device), end.terminal) for end in self.circuit.nets[here]]
+                    on = [each for each in self.resistors[here] if each[2] != string[-1][2]]
+                    taps = [d for d, end in ends if d.type not in {"resistor", "capacitor"} and end != "g"]
+                    if len(on) != 1 or taps:
+                        break
+                    string, here = [*string, on[0]], on[0][0]
+                if here in supplies.ground:
+                    ampere = max(self.supply_v.values()) / sum(ohm for _, ohm, _ in string)
+                    yield from ((name, ampere, "what the supply drives through its string") for *_, name in string)
+
+    def limited(self) -> dict[str, float]:
+        """Return the current at full drive of transistors, no more than what is in series with them lets through. [A]
+
+        What is on ports, supplies, capacitors, diodes and bipolar transistors may give or take any current.
+        """
+        free, edges = {*self.circuit.ports, *self.circuit.black_box_nets}, defaultdict[frozenset[str], float](float)
+        for device in self.circuit.devices:
+            ends = frozenset(device.terminals[end] for end in device.kind.ends)
+            ohm = resistance(device, self.technology) if device.type == "resistor" else None
+            if device.id in self.full:
+                edges[ends] += self.full[device.id] if device.id not in self.off else 0.0
+            elif ohm:
+                edges[ends] += max(self.supply_v.values(), default=0.0) / ohm
+            else:
+                free |= ends
+        most, inner = dict(edges), {ends: ends - free - self.roles.supplies.nets for ends in edges}
+        for _ in range(_ROUNDS):
+            sums = defaultdict[str, float](float)
+            for net, ampere in ((net, ampere) for ends, ampere in most.items() for net in ends):
+                sums[net] += ampere
+            before, most = most, {e: min([own, *(sums[net] - own for net in inner[e])]) for e, own in most.items()}
+            if most == before:
+                break
+        ways = {name: frozenset(self.circuit.device(name).terminals[end] for end in ("d", "s")) for name in self.full}
+        return {name: min(full, max(0.0, most[ways[name]])) for name, full in self.full.items()}
 
     def _resistor_fed(self) -> Iterator[tuple[str, float, str]]:
         """Yield the references of mirrors whose current a resistor sets."""

@@ -87,6 +87,13 @@ class Switches:
         own_body = [other for other in fed if other.terminals["b"] == net]
         return len({other.terminals["d"] for other in own_body or fed}) >= (2 if own_body else _FEWEST_FED)
 
+    def rail_of_block(self, device: Device) -> str:
+        """Return the rail inside that a switch at a supply turns on, whose block decides its current; else nothing."""
+        inner = [end for end in set(_channel(device)) if end not in self.circuit.ports]
+        if len(inner) != 1 or not self._is_digital(device.terminals["g"]):
+            return ""
+        return inner[0] if inner[0] in self.roles.supplies or self._is_rail(device, inner[0]) else ""
+
     def is_sure(self, device: Device) -> bool:
         """Return whether size or gate tell that a transistor is a pass device or switch, not part of an amplifier."""
         gate = device.terminals["g"]

@@ -202,6 +202,8 @@ class PortsAndCuts:
         if net in self.subject.supplies:
             return sum(current for *_, current in ends)
         full = [current for placed, *_, current in ends if self.subject.is_full(placed)]
+        if not full and not all(sign for *_, sign, _ in ends):
+            return 0.0  # a resistor inside takes it
         return max(full, default=abs(sum(sign * current for *_, sign, current in ends)))
 
     def single_cut(self) -> Iterator[Remark]:

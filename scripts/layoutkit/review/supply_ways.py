@@ -61,7 +61,8 @@ def supply_necks(subject: Subject) -> Iterator[Remark]:
             continue
         labels = [(name, kdb.Box(point, point)) for name, point, _ in subject.labels.get(net, ())]
         rails = _port_rails(subject, net, labels)
-        found = necks(subject, net, labels, supply_ends(subject, net))
+        ends = {p: each for p, each in supply_ends(subject, net).items() if p.device.type != "resistor"}
+        found = necks(subject, net, labels, ends)  # wires add nothing to the resistance of a resistor
         found = [neck for neck in found if not any(neck.box.inside(rail) for rail in rails)]
         shared = {}
         for neck in found:
@@ -325,7 +326,7 @@ class _Drive(NamedTuple):
 def _drive(subject: Subject, devices: Iterable[PlacedDevice]) -> _Drive:
     """Return the drive of transistors, which those of one type give or take together: of a mirror, what it carries."""
     full, mean, known = defaultdict[str, float](float), defaultdict[str, float](float), _biased(subject)
-    strength = {**subject.currents.strength, **{name: subject.currents.devices[name].ampere for name in known}}
+    strength = {**subject.currents.limited, **{name: subject.currents.devices[name].ampere for name in known}}
     for placed in devices:
         full[placed.device.type] += 1000 * sum(strength.get(name, 0.0) for name in placed.names)
         mean[placed.device.type] += 1000 * (subject.current(placed) or 0.0)

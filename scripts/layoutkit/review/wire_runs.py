@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import klayout.db as kdb
 
 from layoutkit.errors import listed
-from layoutkit.review.coupling import ALONG, BESIDE, LEVELS
+from layoutkit.review.coupling import ALONG, BESIDE, LEVELS, OWN_UM
 from layoutkit.review.finding import Spot
 from layoutkit.review.matched_roles import LOAD_DIODES
 from layoutkit.review.passives import joined_by_capacitors
@@ -74,7 +74,7 @@ class WireRuns:
         yield from self.along()
         yield from self.over()
         yield from self.beside_one_half()
-        yield from self.stacked_ends()
+        yield from self.ends_of_switches()
         yield from self.crossed()
         yield from self.wide()
         yield from self.bottom_plates()
@@ -129,25 +129,33 @@ class WireRuns:
                     break
         return self._longest("net-pair.third", found)
 
-    def stacked_ends(self) -> Iterator[Remark]:
-        """Yield the switches of signals with a bar of one end over a bar of the other end."""
-        subject, seen = self.subject, set[frozenset[str]]()
-        for placed in subject.placed:
+    def ends_of_switches(self) -> Iterator[Remark]:
+        """Yield the switches of signals with a bar of one end over one of the other, or both ends side by side.
+
+        What is off still couples. Diodes hold the gate of a current source between two nets, which is no switch.
+        """
+        subject, reach, seen = self.subject, self.subject.technology.to_dbu(OWN_UM), set[frozenset[str]]()
+        for placed in (placed for placed in subject.placed if placed.id in subject.both_ways):
             ends = frozenset(placed.ends & {*self.nets})
-            if placed.id not in subject.both_ways or len(ends) < 2 or ends in seen:
+            if len(ends) < 2 or ends in seen or self.coupling.diodes(placed.device.terminals["g"]):
                 continue
             seen.add(ends)
-            whole = box_around(each.box for each in subject.placed if each.ends == ends)
+            own = [box for each in subject.placed if each.ends == ends for box in each.boxes]
             one, other = sorted(ends, key=subject.number.__getitem__)
-            pieces = [box for hidden, boxes in self._ways.get((one, other), {}).items()
-                      for box in boxes if hidden is not _BETWEEN]  # fmt: skip
+            pieces = (box for hidden, boxes in self._ways.get((one, other), {}).items()
+                      for box in boxes if hidden is not _BETWEEN)  # fmt: skip
             bar = max((each.bbox() for each in region_of(pieces).merged().each()), key=longer_side, default=kdb.Box())
-            why = f"{one} and {other}, the ends of switch {placed.id}, lie over each other for "
-            why += f"{subject.um(longer_side(bar)):.3g} um, along the switch"
-            yield from subject.finding(
-                "coupling.stacked", longer_side(bar) / longer_side(whole), why,
-                where=bar, devices=[placed], nets=ends, cause="switches",
-            )  # fmt: skip
+            near = region_of(box.enlarged(reach, reach) for box in own)
+            length, place, *_ = self.coupling.along(one, other, near, lowest=1)
+            words = f"{one} and {other}, the ends of switch {placed.id},"
+            for limit, figure, where, why in (
+                ("coupling.stacked", longer_side(bar) / longer_side(box_around(own)), bar,
+                 f"{words} lie over each other for {subject.um(longer_side(bar)):.3g} um"),
+                ("coupling.across", subject.um(length), place, f"{words} run {subject.um(length):.3g} um side by side"),
+            ):  # fmt: skip
+                yield from subject.finding(
+                    limit, figure, why, where=where, devices=[placed], nets=ends, cause="switches"
+                )
 
     def crossed(self) -> Iterator[Remark]:
         """Yield the bias nets that signals which swing from rail to rail cross often for their length."""
@@ -290,10 +298,12 @@ class WireRuns:
 
     @cached_property
     def _diffusions(self) -> kdb.Shapes:
-        """The boxes of the diffusions, each with its number."""
-        found = kdb.Shapes()
-        for number, piece in enumerate(self.subject.role("active").each()):
-            found.insert(kdb.BoxWithProperties(piece.bbox(), number))
+        """The diffusions of transistors, not their rings, in rectangles, each with its number."""
+        found, subject = kdb.Shapes(), self.subject
+        channels = region_of(box for placed in subject.placed if placed.device.is_mos for box in placed.boxes)
+        for number, piece in enumerate(subject.role("active").interacting(channels).each()):
+            for part in kdb.Region(piece).decompose_trapezoids_to_region().each():
+                found.insert(kdb.BoxWithProperties(part.bbox(), number))
         return found
 
     @property

@@ -419,3 +419,59 @@ def test_a_large_resistor_sets_the_current_of_what_is_in_series(ohm, expected):
     text = ["*", ".subckt top b vdd vss", f"R1 vdd x {ohm:g}", "M1 x b vss vss nfet_01v8 W=4u L=1u", ".ends", ""]
     found = currents("\n".join(text))
     assert found["M1"].ampere == pytest.approx(expected or FULL * 4 * USUAL)
+
+
+DIVIDER = """* string of resistors between the supplies
+.subckt divider in out vdd vss
+R1 vdd t ppolyf_u W=1u L=3u
+R2 t vss ppolyf_u W=1u L=3u
+M1 out {gate} {source} vss nfet_03v3 W=4u L=0.5u
+.ends
+"""
+
+
+@pytest.mark.parametrize(("gate", "source", "known"), [("t", "vss", True), ("in", "t", False)])
+def test_a_divider_carries_what_the_supply_drives_through_it(gate, source, known):
+    """A gate taps it, or the source of a transistor, which takes or gives a current of its own."""
+    technology = load("gf180mcuD")
+    found = currents(DIVIDER.format(gate=gate, source=source), technology=technology)
+    assert ("string" in found["R1"].how if "R1" in found else False) == known
+    if known:
+        ohm = 6 * technology.passives["ppolyf_u"].value
+        assert [found[name].ampere for name in ("R1", "R2")] == pytest.approx([3.3 / ohm] * 2)
+
+
+def test_a_switch_is_limited_by_what_is_in_series_with_it():
+    """Two switches along a ladder below a resistor of 1 Mohm, and one from a port to the ground."""
+    text = """* trimmed ladder
+.subckt ladder a b in vdd vss
+R1 vdd t0 1e6
+M1 t0 a t1 vss nfet_01v8 W=10u L=0.15u
+M2 t1 b vss vss nfet_01v8 W=10u L=0.15u
+M3 in a vss vss nfet_01v8 W=10u L=0.15u
+.ends
+"""
+    circuit = read_netlist(NetlistText(text), identify_modules=False)
+    found = device_currents(circuit, find_roles(circuit), SKY, {})
+    assert [found.limited[name] for name in ("M1", "M2")] == pytest.approx([1.8e-6] * 2)
+    assert found.limited["M3"] == found.strength["M3"]
+
+
+def test_a_switch_that_feeds_a_block_carries_what_the_block_takes():
+    """The source rail of four current sources is switched to the ground by an inverter."""
+    text = """* block that is turned off
+.subckt block en ib o1 o2 o3 vdd vss
+M0 ib ib vss vss nfet_01v8 W=4u L=1u
+M1 x ib vss vss nfet_01v8 W=4u L=1u
+M2 x x rail rail pfet_01v8 W=8u L=1u
+M3 o1 x rail rail pfet_01v8 W=8u L=1u
+M4 o2 x rail rail pfet_01v8 W=8u L=1u
+M5 o3 x rail rail pfet_01v8 W=16u L=1u
+M6 rail enb vdd vdd pfet_01v8 W=100u L=0.15u
+M7 enb en vdd vdd pfet_01v8 W=2u L=0.15u
+M8 enb en vss vss nfet_01v8 W=1u L=0.15u
+.ends
+"""
+    found = currents(text, {"M0": 10e-6})
+    assert found["M6"].ampere == pytest.approx(50e-6)
+    assert not found["M6"].full

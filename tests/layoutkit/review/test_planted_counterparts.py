@@ -134,3 +134,39 @@ def test_the_tails_of_two_equal_pairs(figure, expected):
     planted.box("Metal3", right, 7.0 - WIRE / 2, right + WIRE / 2 + more, 7.0 + WIRE / 2, "t1")
     unsaid = {name: {"must": None, "should": None} for name in ("net-pair.capacitance", "net-pair.resistance")}
     assert severities(planted.review(limits=unsaid), "net-pair", "wired differently") == expected
+
+
+@pytest.mark.parametrize(("held", "expected"), [(False, {"should"}), (True, set())])
+def test_a_source_between_two_gates_is_no_switch(held, expected):
+    """The two transistors between a and b have their gates on diodes, or on ports."""
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, 2, 1, "b clk a vss", fingers=5)
+    planted.mos("M2", "pmos", 0.4, 5, 2, 1, "b clkb a vdd", fingers=5)
+    if held:
+        planted.mos("M3", "nmos", 20, 0, 2, 1, "clk clk vss vss")
+        planted.mos("M4", "pmos", 25, 0, 2, 1, "clkb clkb vdd vdd")
+    for net, track in {"a": 20, "b": 22, "clk": 24, "clkb": 26, "vss": -4, "vdd": 28}.items():
+        planted.comb(net, track)
+    x = planted.ends["b"][0][0]
+    planted.via3("b", x, 22)
+    planted.box("Metal4", x, 19.8, x + 7.8, 20.2, "b")
+    planted.box("Metal4", x - 0.2, 19.8, x, 22, "b")
+    assert severities(planted.review(), "coupling", "the ends of switch") == expected
+
+
+@pytest.mark.parametrize(("y", "expected"), [(1.0, {"should"}), (9.0, set())])
+def test_a_wire_through_the_corner_that_a_group_leaves_free(y, expected):
+    """Three transistors of a mirror in the shape of an L; the wire crosses one of them, or the corner between two."""
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, 4, 1, "ib ib vss vss")
+    planted.mos("M2", "nmos", 5, 0, 4, 1, "x ib vss vss")
+    planted.mos("M3", "nmos", 0.4, 7, 4, 1, "z ib vss vss")
+    planted.mos("M4", "nmos", 20, 0, 4, 1, "o in vss vss")
+    for net, track in {"ib": 18, "x": 19, "z": 20, "o": 21, "in": 22, "vss": -4}.items():
+        planted.comb(net, track)
+    x = planted.ends["in"][0][0]
+    planted.via3("in", x, 22)
+    planted.box("Metal4", 4.9, y, 5.3, 22.2, "in")
+    planted.box("Metal4", -1 if y < 5 else 3, y, 9, y + 0.4, "in")
+    planted.box("Metal4", 4.9, 21.8, x + 0.2, 22.2, "in")
+    assert severities(planted.review(), "coupling", "through current mirror") == expected

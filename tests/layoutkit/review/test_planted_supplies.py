@@ -42,6 +42,30 @@ def test_a_wire_of_the_same_length_is_no_neck_if_it_is_wide_or_has_another_besid
     assert not severities(fed(squares / 2, width=2 * WIRE).review(), "supply-drop", NECK)
 
 
+@pytest.mark.parametrize(("kind", "expected"), [("nmos", {"should"}), ("bars", set())])
+def test_wires_add_nothing_to_the_resistance_of_a_resistor(kind, expected):
+    """Two channels, or two bars in parallel, behind a long thin wire of the ground."""
+    planted = Planted()
+    if kind == "nmos":
+        planted.mos("M1", "nmos", 0, 0, 4, 1, "vss in out vss", fingers=2)
+        planted.comb("in", 7.5)
+    else:
+        for number in range(2):
+            planted.bar("R1", 0.6 + 2 * number, 0, 1, 2, "vss out")
+        planted.cards.pop()
+        planted.cards[-1] += " m=2"
+    far = [place for place in planted.ends["vss"] if place[0] > -1]
+    planted.comb("out", 9)
+    for x, y in far:
+        planted.column("vss", x, y, 3.7 if kind == "nmos" else -0.5)
+    track = 3.7 if kind == "nmos" else -0.5
+    planted.box("Metal3", far[0][0] - 0.2, track - WIRE / 2, 30, track + WIRE / 2, "vss")
+    planted.box("Metal3", 29, -9, 30, track + WIRE / 2, "vss")
+    planted.ends["vss"] = [(-2, 5)]
+    planted.comb("vss", -9, left=-3, right=30, width=2)
+    assert severities(planted.review(), "supply-drop", NECK) == expected
+
+
 def shared(squares, apart=False):
     """Return a mirror and an inverter whose ground comes from the track by one wire of so many squares."""
     planted = Planted()
@@ -355,3 +379,21 @@ def test_severe_findings_with_equal_figures_are_one_as_those_of_equal_cells_are(
     found = by_cause([remark("a", 46.1005, 0), remark("b", second, 500)], 0.001)
     assert len(found) == kept
     assert all({"a", "b"} == set(each.nets) and "likewise b at (" in each.why for each in found if kept == 1)
+
+
+@pytest.mark.parametrize(("load", "expected"), [("none", {"must"}), ("resistor", set())])
+def test_what_a_resistor_takes_does_not_enter_at_the_port(load, expected):
+    """The current of M1 flows into the output, or through R1 inside."""
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, 4, 1, "out in vss vss")
+    planted.comb("out", 8)
+    planted.comb("in", 7)
+    planted.comb("vss", -4, width=4)
+    if load == "resistor":
+        planted.bar("R1", 10, 0, 1, 10, "out vdd", upright=False)
+        planted.ends["out"] = planted.ends["out"][1:]
+        planted.comb("out", 8, left=0, port=False)
+        planted.comb("vdd", 12, width=4)
+    may_ma = WIRE * GF.conductor("Metal3").current_ma(1)
+    review = planted.review(constraints={"device_currents": [{"device": "M1", "current": 1.5e-3 * may_ma}]})
+    assert severities(review, "narrow-port", "port out") == expected

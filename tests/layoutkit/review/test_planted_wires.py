@@ -84,6 +84,22 @@ def test_a_signal_over_a_transistor_of_its_own(gate, expected):
     assert severities(planted.review(), "coupling", "does not connect to") == expected
 
 
+@pytest.mark.parametrize(("right", "expected"), [(27.5, set()), (22.5, {"should"})])
+def test_the_ring_of_a_transistor_is_no_transistor(right, expected):
+    """The wire leads along a side of the ring of M5, or over M5 itself."""
+    planted = stages()
+    planted.mos("M5", "nmos", 22, 2, 8, 0.5, "w q vss vss")
+    for net, track in (("w", 16), ("q", 18), ("vss", -4)):
+        planted.comb(net, track)
+    for box in ((20.5, 0.5, 28, 1), (20.5, 12, 28, 12.5), (20.5, 0.5, 21, 12.5), (27.3, 0.5, 28, 12.5)):
+        planted.box("COMP", *box)
+        planted.box("Pplus", *box)
+    planted.box("Metal3", planted.ends["y"][0][0], 20 - WIRE / 2, right + 0.2, 20 + WIRE / 2, "y")
+    planted.via3("y", right, 20)
+    planted.box("Metal4", right - 0.14, 3, right + 0.14, 20, "y")
+    assert severities(planted.review(), "coupling", "does not connect to") == expected
+
+
 UNSAID = {name: {"must": None, "should": None} for name in ("net-pair.capacitance", "net-pair.resistance")}
 
 
