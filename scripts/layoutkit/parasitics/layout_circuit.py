@@ -63,9 +63,9 @@ class Feeds:
     series_ohm: float | None = 0.0
 
 
-def terminal_feeds(extraction: Extraction) -> dict[tuple[int, str], Feeds]:
+def terminal_feeds(extraction: Extraction, channels: kdb.Shapes) -> dict[tuple[int, str], Feeds]:
     """Return what feeds each terminal, by index of the extracted device and terminal; bulks are left out."""
-    search = _Search(extraction)
+    search = _Search(extraction, channels)
     found = {}
     for index, device in enumerate(extraction.devices):
         for terminal, net in device.nets.items():
@@ -79,25 +79,17 @@ def terminal_feeds(extraction: Extraction) -> dict[tuple[int, str], Feeds]:
     return found
 
 
-def channels_of(extraction: Extraction) -> kdb.Region:
-    """Return all channels of a layout, those of MOS capacitors and dummies as well."""
-    names = [f"gate.{name}" for name in extraction.technology.devices]
-    names += [f"core.{name}" for name, spec in extraction.technology.passives.items() if spec.type == "mos_capacitor"]
-    return union(_layer(extraction, name) for name in names)
-
-
 def _layer(extraction: Extraction, name: str) -> kdb.Region:
     found = extraction.lvs.layer_by_name(name)
     return kdb.Region() if found is None else found
 
 
 class _Search:
-    def __init__(self, extraction: Extraction) -> None:
-        self.extraction = extraction
+    def __init__(self, extraction: Extraction, channels: kdb.Shapes) -> None:
+        self.extraction, self.channels = extraction, channels
         self.technology = extraction.technology
         self.first = extraction.technology.conductors[0].name
         self.dbu = extraction.layout.dbu
-        self.channels = _shapes(channels_of(extraction))
         self.cores = {name: _shapes(_layer(extraction, f"core.{name}")) for name in extraction.technology.passives}
         self._on_net: dict[tuple[int, str], kdb.Shapes] = {}
         self._pieces: dict[tuple[int, kdb.Polygon], list[FeedPoint]] = {}
@@ -244,11 +236,19 @@ class LayoutCircuit:
         return _net_names_by_own(self.extraction, self.nets)
 
     @cached_property
+    def channels(self) -> kdb.Shapes:
+        """All channels of the layout, those of MOS capacitors and dummies as well."""
+        technology = self.extraction.technology
+        names = [f"gate.{name}" for name in technology.devices]
+        names += [f"core.{name}" for name, spec in technology.passives.items() if spec.type == "mos_capacitor"]
+        return _shapes(union(_layer(self.extraction, name) for name in names))
+
+    @cached_property
     def feeds(self) -> dict[int, FeedsOfNet]:
         """What feeds the terminals of each net, by its number, under the names of the netlist."""
         names = {index: (name, exchanged) for name, (index, exchanged) in self.sources.items()}
         feeds: dict[int, FeedsOfNet] = defaultdict(dict)
-        for (index, terminal), each in terminal_feeds(self.extraction).items():
+        for (index, terminal), each in terminal_feeds(self.extraction, self.channels).items():
             name, exchanged = names[index]
             ends = self.extraction.devices[index].kind.ends
             own = ends[1 - ends.index(terminal)] if exchanged and terminal in ends else terminal

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import klayout.db as kdb
 
-from layoutkit.parasitics.layout_circuit import FeedPoint, Feeds, channels_of
+from layoutkit.parasitics.layout_circuit import FeedPoint, Feeds
 from layoutkit.parasitics.net_resistance import CONTACT, POLY, WireExtractor, WireNetwork, resistances
 
 if TYPE_CHECKING:
@@ -362,9 +362,7 @@ def layout_networks(
     """
     extraction = found.extraction
     wires = WireExtractor(extraction.technology)
-    channels = kdb.Shapes()
-    channels.insert(channels_of(extraction))
-    feeds = found.feeds
+    channels, feeds = found.channels, found.feeds
     networks, unchecked = {}, set()
     for number, net in sorted(extraction.nets.items()):
         if only is not None and number not in only:
