@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import klayout.db as kdb
 
 from layoutkit.review.matched_devices import is_gate
-from layoutkit.review.matched_roles import feet
+from layoutkit.review.matched_roles import PAIR, feet
 from layoutkit.review.passives import joined_by_capacitors
 from layoutkit.review.room_and_wells import rings_of
 from layoutkit.review.subject import box_around, longer_side, names_of, region_of, wire_length
@@ -252,7 +252,8 @@ class Coupling:
             p.device.terminals["g"] for p in subject.placed if p.device.is_mos and p.device.terminals["g"] in p.ends
         ]
         loud = self.loud.difference(diodes)  # a diode holds its net
-        linear = {placed for each in self.groups if each.strict for placed in each.devices}
+        feedback = (placed for each in self.groups if each.words == PAIR for placed in each.devices)
+        linear = {placed for placed in feedback if placed.device.terminals["g"] in self.outputs}
         beside = [p for p in beside if p.device.terminals["g"] in loud and not p.ends & own and p not in linear]
         hole = min(around, key=kdb.Polygon.area, default=None)
         beside = [p for p in beside if hole is not None and hole.inside(p.box.center())]

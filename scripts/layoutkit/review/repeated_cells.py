@@ -31,7 +31,6 @@ _ACROSS = {"symmetric_pair", "cross_coupled_pair"}  # pairs that may be half in 
 _FEWEST_UNITS = 8  # diffusions of a transistor from which on they are an array
 _FEWEST_SLICES = 3  # equal parts of a circuit from which on they are an array
 _FEWEST_IN_LINE = 4  # equal stages that drive each other; fewer are the buffer of a signal
-_INVERTER = 2  # devices; a line of nothing but these passes a signal on, whatever its delay
 _NEXT = 2.1  # pitches to the next cell of a chain, which may lie folded: 1 3 5 4 2
 
 Cell = list["PlacedDevice"]
@@ -212,6 +211,13 @@ def arrays_of(subject: Subject) -> list[Array]:
     matched = (m for m in subject.roles.modules if MODULE_TYPES[m.type].matched and m.type not in _ACROSS)
     group = {name: set(module.devices) for module in matched for name in module.devices}
     arrays: list[Array] = []
+
+    def passes(cell: Sequence[tuple[Hashable, str]]) -> bool:
+        """Return whether a cell is an inverter, a line of which passes a signal on, whatever its delay."""
+        devices = [circuit.device(name) for _, name in cell]
+        ends = {(each.terminals.get("g"), each.terminals.get("d")) for each in devices}
+        return {each.type for each in devices} == {"nmos", "pmos"} and len(ends) == 1
+
     found: list[tuple[list[list[tuple[Hashable, str]]], bool]] = []  # cells of keys and names; whether they must match
     instances: dict[str, list[list[tuple[Hashable, str]]]] = defaultdict(list)
     for instance in circuit.subcircuits:
@@ -222,8 +228,8 @@ def arrays_of(subject: Subject) -> list[Array]:
     rings = [each.properties["stages"] for each in subject.roles.groups if each.type == "ring_stage"]
     found += [([list(enumerate(stage)) for stage in stages], True) for stages in rings]
     parts = _slices(circuit, subject.supplies)
-    found += [(cells, any(name in group for _, name in cells[0])) for cells in parts]
-    found += [(cells, len(cells[0]) > _INVERTER) for cells in _lines(subject)]
+    found += [(cells, any(name in group for _, name in cells[0]) and not passes(cells[0])) for cells in parts]
+    found += [(cells, not passes(cells[0])) for cells in _lines(subject)]
     for cells, must in found:
         own = [
             [(key, name) for key, name in cell if name in by_name and group.get(name, {name}) <= {n for _, n in cell}]

@@ -326,6 +326,10 @@ def _gap_inside(subject: Subject, placed: PlacedDevice) -> float:
     kind = (placed.device.model, placed.device.params.get("l"))
     others = [o for o in subject.placed if o is not placed and (o.device.model, o.device.params.get("l")) == kind]
     bridges = [[box] for box in subject.idle_boxes] + [[box] for other in others for box in other.boxes]
+    reach = int(half / 2**0.5)  # whose diagonal is within the limit
+    parts = region_of(box.enlarged(reach, reach) for box in (*placed.boxes, *(box for (box,) in bridges))).merged()
+    if parts.interacting(region_of(placed.boxes)).count() < 2:
+        return 0.0
     return subject.um(widest_gap([[box] for box in placed.boxes] + bridges, len(placed.boxes)))
 
 

@@ -256,3 +256,25 @@ def test_channels_of_unlike_widths_on_one_gate(source, diode, expected):
     ports = ("a", "c", "d", "e", "z", "bias", *("b" * (source != "y")))
     review = tracks(planted, ports=ports).review()
     assert severities(review, "group-unlike", "different widths: 2, 4 um") == expected
+
+
+@pytest.mark.parametrize(("gate", "expected"), [("z", False), ("c", True)])
+def test_half_of_a_pair_in_the_ring_of_a_mirror(gate, expected):
+    """Its gate is the output, which feeds back, or that of an inverter, which turns it on and off."""
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, 4, 1, "ib ib vss vss")
+    planted.mos("M2", "nmos", 3.2, 0, 4, 1, "x ib vss vss")
+    planted.mos("M3", "nmos", 5.2, 7, 2, 1, "y out t vss")
+    planted.mos("M4", "nmos", 20, 7, 2, 1, "z in t vss")
+    planted.mos("M5", "pmos", 30, 0, 4, 1, "y y vdd vdd")
+    planted.mos("M6", "pmos", 40, 0, 4, 1, "z z vdd vdd")
+    planted.mos("M7", "pmos", 50, 0, 4, 1, f"out {gate} vdd vdd")
+    planted.mos("M8", "nmos", 60, 0, 4, 1, f"out {'bias' if gate == 'z' else gate} vss vss")
+    planted.mos("M9", "nmos", 70, 0, 4, 1, "t bias vss vss")
+    for box in ((-1, -1.4, 9, -1.1), (-1, 10.7, 9, 11), (-1, -1.4, -0.7, 11), (8.7, -1.4, 9, 11)):
+        planted.box("COMP", *box)
+        planted.box("Pplus", *box)
+    for track, net in enumerate(planted.ends):
+        planted.comb(net, -6 if net == "vss" else 18.0 + track, port=net in {*planted.ends} - {"t", "y", "z"})
+    found = [each for each in planted.review().findings if "which turn on and off" in each.why]
+    assert any("M3" in each.devices for each in found) == expected
