@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from base64 import b64encode
 from collections import Counter
 from dataclasses import dataclass, replace
@@ -97,11 +96,12 @@ def page(picture: Excerpt) -> str:
 
     script, style = ((_FOLDER / f"page.{kind}").read_text(encoding="utf-8") for kind in ("js", "css"))
     engine = Environment(autoescape=True, undefined=StrictUndefined, keep_trailing_newline=True)
+    engine.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":")}
     return engine.from_string((_FOLDER / "page.html").read_text(encoding="utf-8")).render(
         title=xml_text(f"{picture.graph_id} - design graph"),
         digest=b64encode(sha256(script.encode()).digest()).decode(),
         style=style,
-        data=_safe_json(_data(picture)),
+        data=_data(picture),
         script=script,
     )
 
@@ -138,12 +138,6 @@ def _data(picture: Excerpt) -> dict[str, Any]:
         "bends": bends,
         "relations": [[place[source], place[target], kind] for source, target, kind in picture.relations],
     }
-
-
-def _safe_json(value: Any) -> str:
-    """Return JSON text that cannot close a script element or open a comment in it."""
-    text = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ import klayout.db as kdb
 from markupsafe import Markup
 
 from layoutkit.layout.workspace import Workspace
-from layoutkit.templates import digest, rendered
+from layoutkit.templates import rendered
 from layoutkit.view.render import ViewOptions, render
 
 if TYPE_CHECKING:
@@ -69,7 +69,6 @@ def front_page(
         in_json=lambda value: json.dumps(value, indent=1),
         parameters=PARAMETERS,
         style=style,
-        style_digest=digest(style),
     )
     return str(page)
 

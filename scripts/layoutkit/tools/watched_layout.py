@@ -29,7 +29,7 @@ import klayout.db as kdb
 from layoutkit.errors import FileError, LayoutkitError, MissingProgramError, counted
 from layoutkit.layout.cells import choose_cell
 from layoutkit.layout.workspace import ENVIRONMENT_VARIABLE
-from layoutkit.templates import digest, rendered, safe_json
+from layoutkit.templates import digest, rendered
 from layoutkit.tools.current_layout import CurrentLayout
 from layoutkit.view.drawing_data import drawing_data, read_markers
 from layoutkit.view.report_page import MOST, findings_of
@@ -204,7 +204,7 @@ class WatchedLayout:
             notes=shown.notes,
             source=str(self.path),
             size=size,
-            data=safe_json({**data, "version": version}),
+            data={**data, "version": version},
             style=_text("report_page.css"),
             script=_text("report_page.js"),
             follow=_text("live_page.js"),

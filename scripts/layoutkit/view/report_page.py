@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from layoutkit.circuit.replaced_devices import in_words
 from layoutkit.errors import counted
-from layoutkit.templates import digest, rendered, safe_json
+from layoutkit.templates import rendered
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -73,11 +73,9 @@ def report_page(inputs: ReportInputs) -> str:
         in_json=_in_json,
         layers_not_listed=layers_not_listed,
         footer=_footer(inputs),
-        data=safe_json({**inputs.drawing, **inputs.nets, "findings": findings}),
+        data={**inputs.drawing, **inputs.nets, "findings": findings},
         script=script,
         style=style,
-        script_digest=digest(script),
-        style_digest=digest(style),
     )
     return str(page)
 
