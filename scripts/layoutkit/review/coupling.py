@@ -44,6 +44,7 @@ class Coupling:
     Attributes:
         quiet: Nets that must not be disturbed: inputs, and nets that no source, diode or resistor holds; no loud one.
         loud: Nets that disturb: outputs, clocks, and what inverters and clocked switches are on.
+        held: Quiet nets that switches leave to capacitors.
         still: Gates of mirrors and of other current sources, which only nets that swing from rail to rail disturb.
     """
 
@@ -57,6 +58,11 @@ class Coupling:
         mirrors = (each.properties for each in subject.roles.groups if each.type == "current_mirror")
         self.still = {str(each["common_gate"]) for each in mirrors if "common_gate" in each} - self.loud - self.quiet
         self.still |= feet(subject) - self.loud - self.quiet
+        ends = {net: [subject.circuit.device(end.device) for end in subject.circuit.nets[net]] for net in self.quiet}
+        self.held = {
+            net for net, on in ends.items()
+            if any(d.type == "capacitor" for d in on) and any(d.id in subject.both_ways for d in on)
+        }  # fmt: skip
 
     def findings(self) -> Iterator[Remark]:
         """Yield all findings."""
@@ -199,7 +205,8 @@ class Coupling:
         lower = technology.conductor(spec.parts["bottom"]).name
         if any(not (subject.shapes(net, lower) & body).is_empty() for net in ends if net in subject.supplies):
             return []  # a bottom plate on a supply is a shield
-        inputs = self.quiet if ends & self.loud else self.quiet & self._inputs
+        moved = (self.quiet | self.moved) & self._inputs
+        inputs = self.quiet | moved if ends & self.loud else moved
         nets = self.loud | {*subject.supplies.power} | (set() if ends & self._inputs else inputs)
         below = names[: names.index(lower)]
         return self._crossed(body, nets - ends, below, f"under capacitor {placed.id}", [placed], shielded=True)
@@ -319,7 +326,7 @@ class Coupling:
     def moved(self) -> set[str]:
         """The nets whose voltage changes: loud nets, and ports that are no bias."""
         ports = {port for port in self.subject.circuit.ports if not self._is_mirrored(port)}
-        return self.loud | ports - self._biases
+        return self.loud | ports - self._biases - self.subject.supplies.nets - self.still
 
     @cached_property
     def outputs(self) -> set[str]:

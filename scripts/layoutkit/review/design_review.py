@@ -43,7 +43,7 @@ _OF_THE_SUBJECT: tuple[Callable[[Subject], Iterable[Remark]], ...] = (
     room_and_wells.domains, room_and_wells.floating_bodies,
     room_and_wells.wells_apart, room_and_wells.single_tap_contacts, single_transistors.unshared_diffusions,
     single_transistors.split_channels, single_transistors.dummies_between, single_transistors.dummies_away,
-    single_transistors.turned_bars,
+    single_transistors.turned_bars, single_transistors.few_contacts,
     ports_and_cuts.wires, ports_and_cuts.poly_wires, ports_and_cuts.climbs, supply_ways.supply_necks,
     supply_ways.through_others, supply_ways.gate_necks, supply_ways.drive_necks,
 )  # fmt: skip

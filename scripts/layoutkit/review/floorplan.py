@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from math import inf
 from typing import TYPE_CHECKING
 
 import klayout.db as kdb
@@ -133,7 +134,17 @@ def _wrong_rails(subject: Subject, up: int) -> list[Remark]:
     own = [p for p in subject.placed if p.device.is_mos and p.device.terminals["s"] in sides]
     stacked = _stacked(subject)
     own = [placed for placed in own if not subject.is_idle(placed) and placed.id not in stacked]
+    rails = {net: [rail for _, rail in rails_of(subject, net)] for net in sides if net in subject.number}
+
+    def away(placed: PlacedDevice, side: int) -> float:
+        """Return how far a transistor is from the nearest rail of a side that it lies below, above or at. [dbu]"""
+        near = (rail for net, found in rails.items() if sides[net] == side for rail in found)
+        near = (each for each in near if each.left < placed.box.right and placed.box.left < each.right)
+        return min((max(each.bottom - placed.box.top, placed.box.bottom - each.top) for each in near), default=inf)
+
     wrong = [p for p, middle in _middles(subject, own) if sides[p.device.terminals["s"]] * (p.centre[1] - middle) < 0]
+    own_side = {placed: sides[placed.device.terminals["s"]] for placed in wrong}
+    wrong = [placed for placed, side in own_side.items() if not away(placed, side) < away(placed, -side)]
     wrong.sort(key=lambda placed: placed.index)
     lie = "lies" if len(wrong) == 1 else "lie"
     why = f"{len(wrong)} of {len(own)} transistors at a rail {lie} nearer to the other one: {names_of(wrong)}"
@@ -258,10 +269,11 @@ def _ties(subject: Subject, net: str, conductor: str, rail: kdb.Box) -> int:
     technology, upright = subject.technology, rail.height() > rail.width()
     cuts = [c.name for c in technology.cuts if conductor in map(technology.resolve, (c.below, c.above))]
     boxes = [each.bbox() for cut in cuts for each in subject.shapes(net, cut).each()]
-    beside = (subject.shapes(net, conductor) - kdb.Region(rail)).interacting(kdb.Region(rail))
-    joints = [box for box in boxes if box.inside(rail)] + [piece.bbox() & rail for piece in beside.each()]
+    beside = (subject.shapes(net, conductor) - kdb.Region(rail)).sized(1) & kdb.Region(rail)
+    joints = [box for box in boxes if box.inside(rail)] + [piece.bbox() for piece in beside.each()]
     near, places = technology.to_dbu(_TIE_UM), list[int]()
-    for place in sorted(box.center().y if upright else box.center().x for box in joints):
+    ends = ((box.bottom, box.top) if upright else (box.left, box.right) for box in joints)
+    for place in sorted(place for low, high in ends for place in (*range(low, high, near + 1), high)):
         if not places or place - places[-1] > near:
             places.append(place)
     return len(places)

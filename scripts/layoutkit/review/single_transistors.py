@@ -271,3 +271,22 @@ def turned_bars(subject: Subject) -> Iterator[Remark]:
         few, others = sorted(ways, key=len)
         why = f"{names_of(few)} {'lies' if len(few) == 1 else 'lie'} across {names_of(others)} of the same kind"
         yield from subject.finding("passives.turned", len(few), why, devices=few)
+
+
+def few_contacts(subject: Subject) -> list[Remark]:
+    """Return the transistors with a single contact on each source or drain where several fit."""
+    contact, least = subject.technology.contact, int(subject.limits["single-cut.contacts"].should or 0)
+    pitch = contact.size + contact.space
+    few: dict[PlacedDevice, int] = {}
+    for net in subject.nets:
+        for (placed, end), feeds in subject.feeds(net).items():
+            if placed.device.is_mos and end in placed.device.kind.ends and not subject.is_idle(placed):
+                strips = (len(placed.boxes) + 1) // 2
+                wide = subject.technology.to_dbu(placed.fingers[0].w_um) - contact.size - contact.space // 2
+                fit = int(wide // pitch) + 1
+                if 0 < len(feeds.points) <= strips and fit > least:
+                    few[placed] = max(few.get(placed, 0), fit)
+    why = (
+        f"sources or drains of {names_of([*few])} have one contact each, where up to {max(few.values(), default=0)} fit"
+    )
+    return subject.finding("single-cut.contacts", max(few.values(), default=0), why, devices=[*few])

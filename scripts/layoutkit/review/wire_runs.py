@@ -67,6 +67,7 @@ class WireRuns:
         self.subject, self.groups, self.coupling, self.counterparts = subject, groups, coupling, counterparts
         self.nets = [net for net in subject.nets if net not in subject.supplies]
         self.least = int(_WORTH * longer_side(subject.box))
+        self._crossable = coupling.still | coupling.held
         self._near, self._along = cache(self._near_of), cache(self._along_of)
 
     def findings(self) -> Iterator[Remark]:
@@ -158,22 +159,24 @@ class WireRuns:
                 )
 
     def crossed(self) -> Iterator[Remark]:
-        """Yield the bias nets that signals which swing from rail to rail cross often for their length."""
-        subject = self.subject
-        for net in [net for net in self.nets if net in self.coupling.still]:
-            loud = self.coupling.loud - self.coupling.outputs
-            places = {
-                other: each.merged() for pair, each in self._met[1].items() if net in pair
-                for other in pair if other in loud
-            }  # fmt: skip
-            nets, count = sorted(places, key=subject.number.__getitem__), sum(each.count() for each in places.values())
-            wires = (piece for metal in subject.metal(net).values() for piece in metal.each())
-            length = subject.um(sum(map(wire_length, wires))) if places else 0.0
-            why = f"bias {net}, {length:.3g} um long, is crossed by {listed(nets)} at {count} places"
-            where = box_around(each.bbox() for each in places.values())
+        """Yield the bias nets that are often crossed by what swings from rail to rail, and held ones that ever are."""
+        subject, loud = self.subject, self.coupling.loud - self.coupling.outputs
+        for net in [net for net in self.nets if net in self._crossable]:
+            held, places = net in self.coupling.held, dict[str, kdb.Region]()
+            for pair, crossings in self._met[1].items():
+                for other in pair if net in pair else ():
+                    if other in loud and other != net:
+                        own = self._near(net, held) & self._near(other, held)  # of the switch that holds it
+                        places[other] = places.get(other, kdb.Region()) + (crossings - own if held else crossings)
+            count = {other: each.merged().count() for other, each in places.items() if not each.is_empty()}
+            nets, wires = sorted(count, key=subject.number.__getitem__), subject.metal(net).values()
+            length = subject.um(sum(wire_length(piece) for metal in wires for piece in metal.each())) if nets else 0.0
+            why = f"{'sampled' if held else 'bias'} {net}, {length:.3g} um long, is crossed by {listed(nets)} at "
+            why += f"{sum(count.values())} place{'s' * (sum(count.values()) > 1)}"
+            figure = sum(count.values()) / (1.0 if held else max(1.0, length / _CROSSED_UM))
             yield from subject.finding(
-                "coupling.crossed", count / max(1.0, length / _CROSSED_UM), why, where=where, nets=[net, *nets],
-                cause="crossed",
+                "coupling.held" if held else "coupling.crossed", figure, why,
+                where=box_around(places[other].bbox() for other in nets), nets=[net, *nets], cause="crossed",
             )  # fmt: skip
 
     def over(self) -> list[Remark]:
@@ -318,7 +321,7 @@ class WireRuns:
     @cached_property
     def _met(self) -> tuple[_Places, dict[tuple[str, str], kdb.Region]]:
         """Where two nets run along each other, and where they only cross, one of them still. [dbu]"""
-        conductors, still = self.subject.technology.conductors, [net in self.coupling.still for net in self.nets]
+        conductors, still = self.subject.technology.conductors, [net in self._crossable for net in self.nets]
         found: dict[tuple[int, int], dict[tuple[str, ...], list[kdb.Box]]] = defaultdict(lambda: defaultdict(list))
         crossings: dict[tuple[str, str], kdb.Region] = defaultdict(kdb.Region)
         levels = [kdb.Shapes() for _ in conductors]

@@ -69,7 +69,7 @@ def test_the_ends_of_what_is_no_switch_may_lie_over_each_other():
 
 @pytest.mark.parametrize(
     ("places", "far", "gate", "expected"),
-    [(3, 7, "a", set()), (4, 7, "a", {"should"}), (4, 30, "a", set()), (4, 7, "bp", set())],
+    [(3, 7, "a", set()), (4, 7, "a", {"should"}), (4, 60, "a", set()), (4, 7, "bp", set())],
 )
 def test_a_bias_that_logic_crosses(places, far, gate, expected):
     """The gates of a mirror, which ends so far to the right, below strips of the output of an inverter or a stage."""
@@ -170,3 +170,38 @@ def test_a_wire_through_the_corner_that_a_group_leaves_free(y, expected):
     planted.box("Metal4", -1 if y < 5 else 3, y, 9, y + 0.4, "in")
     planted.box("Metal4", 4.9, 21.8, x + 0.2, 22.2, "in")
     assert severities(planted.review(), "coupling", "through current mirror") == expected
+
+
+def held(where, driver="ck"):
+    """Return a switch onto a capacitor and a gate, whose node leads to the right, past a wire of its control."""
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, 2, 0.5, "h ck in vss")
+    planted.mos("M2", "pmos", 4, 0, 2, 0.5, "h ckb in vdd")
+    planted.mos("M3", "nmos", -14, 0, 2, 0.5, "ckb ck vss vss")
+    planted.mos("M4", "pmos", -10, 0, 2, 0.5, "ckb ck vdd vdd")
+    planted.mos("M5", "nmos", 12, 0, 2, 0.5, "vdd h out vss")
+    planted.plate("C1", 30, 20, 5, "h vss")
+    for net, track in {"h": 3.2, "in": 5, "ck": 6, "ckb": 7, "out": 8, "vss": -4, "vdd": 12}.items():
+        planted.comb(net, track, port=net not in {"h", "ckb"})
+    planted.box("Metal3", 12, 3.2 - WIRE / 2, 33, 3.2 + WIRE / 2, "h")
+    planted.via3("h", 32.5, 3.2)
+    planted.square("Via4", 32.5, 3.2, 0.26)
+    planted.box("Metal5", 32.2, 3, 32.8, 22, "h")
+    planted.box("Metal4", 29.3, -4.2, 29.7, 20, "vss")
+    planted.box("Metal3", -2, -4.2, 29.7, -3.8, "vss")
+    planted.square("Via3", 29.5, -4, 0.26)
+    x = planted.ends[driver][0][0]
+    planted.via3(driver, where, {"ck": 6, "in": 5}[driver])
+    planted.box(
+        "Metal3", min(x, where) - 0.2, {"ck": 6, "in": 5}[driver] - 0.14, where + 0.2, {"ck": 6, "in": 5}[driver] + 0.14
+    )
+    planted.box("Metal4", where - 0.14, 2.5, where + 0.14, 11, driver)
+    return planted
+
+
+@pytest.mark.parametrize(
+    ("where", "driver", "expected"), [(26, "ck", {"should"}), (26, "in", set()), (-6, "ck", set())]
+)
+def test_a_sampled_node_that_its_clock_crosses(where, driver, expected):
+    """A strip of the clock or of the input, across the wire to the capacitor or before it."""
+    assert severities(held(where, driver).review(), "coupling", "sampled h") == expected

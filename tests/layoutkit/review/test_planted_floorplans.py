@@ -369,3 +369,40 @@ def test_cells_whose_crossed_pairs_are_half_in_each(shift, expected):
         f"MP o i vdd vdd pfet_03v3 W=4u L=0.5u nf=1\n.ends\n.subckt TOP a b c d vdd vss\n{cards}\n.ends\n"
     )
     assert severities(planted.review(netlist), "repeated") == expected
+
+
+@pytest.mark.parametrize(("y", "expected"), [(6, set()), (12, {"should"})])
+def test_transistors_at_their_rail_may_lie_below_the_middle_of_the_layout(y, expected):
+    """Wires reach far above the rails; the PMOS transistors lie below the power rail, or above a second ground rail.
+
+    An NMOS transistor lies between them.
+    """
+    planted = Planted()
+    for number in range(4):
+        planted.mos(f"MN{number}", "nmos", 8 * number, 0 if number else y, 2, 1, f"o{number} i{number} vss vss")
+        planted.mos(f"MP{number}", "pmos", 8 * number + 4, y, 2, 1, f"o{number} i{number} vdd vdd")
+    tracks = {"vss": -3.0, "vdd": 10.0 if y == 6 else 30.0}
+    for number, net in enumerate(planted.ends):
+        planted.comb(net, tracks.get(net, 32.0 + 0.6 * number), left=-4, right=36)
+    if y > 6:
+        planted.box("Metal3", -4, 9.5, 36, 10.5, "vss")
+        planted.box("Metal4", 35, -3.2, 35.4, 10, "vss")
+        for at in (-3, 10):
+            planted.via3("vss", 35.2, at)
+    planted.box("Metal3", -4, 60, 36, 60.3)
+    assert severities(planted.review(), "rail-side", "nearer to the other one") == expected
+
+
+@pytest.mark.parametrize(("straps", "expected"), [(1, {"should"}), (4, set())])
+def test_a_rail_with_straps_of_its_own_metal(straps, expected):
+    """The straps are joined at their other ends, too."""
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, 2, 1, "out in vss vss", fingers=8)
+    for net, track in (("in", 6), ("out", 8)):
+        planted.comb(net, track)
+    planted.comb("vss", -3, left=-3, right=28, width=1, port=False)
+    planted.box("Metal3", -3, -8, 28, -6, "vss")
+    for strap in range(straps):
+        planted.box("Metal3", 8 * strap, -6, 8 * strap + 0.4, -3, "vss")
+    planted.label("vss", "Metal3", -2.8, -7)
+    assert severities(planted.review(), "rails", "is joined to") == expected

@@ -259,3 +259,17 @@ def test_a_transistor_as_a_capacitor_far_from_the_stage_that_drives_it(figure, e
     planted.mos("M3", "pmos", 60, 0, 4, 1, "x in vdd vdd")
     review = tracks(planted, ports=("in", "x") if port else ("in",)).review()
     assert severities(review, "flow-order", "which drive it") == (set() if port else expected)
+
+
+@pytest.mark.parametrize(
+    ("width", "gone", "expected"), [(1.6, True, {"should"}), (1.1, True, set()), (1.6, False, set())]
+)
+def test_one_contact_where_several_fit(width, gone, expected):
+    """Three contacts of 0.22 um fit along 1.6 um; one is left of those on the drain."""
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, width, 1, "out in vss vss")
+    if gone:
+        planted.erase("Contact", 1.7, 0.5, 2.2, width)
+    for net, track in (("out", 8), ("in", 9), ("vss", -4)):
+        planted.comb(net, track)
+    assert severities(planted.review(), "single-cut", "one contact each") == expected

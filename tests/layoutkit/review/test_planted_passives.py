@@ -706,3 +706,20 @@ def test_a_switch_beside_a_reference(replica, expected):
     planted.box("Metal3", 50, -3 - 1.5 * WIRE - space, 80, -3 - WIRE / 2 - space, "ref")
     planted.box("Metal3", 79.7, -4, 80, -3 - WIRE / 2 - space, "ref")
     assert severities(planted.review(), "coupling", "ref runs") == expected
+
+
+@both("passives.noise", "should")
+def test_the_input_of_a_single_transistor_under_a_capacitor(figure, expected):
+    """Neither plate is on a net of the transistor."""
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, 4, 0.5, "y in vss vss")
+    planted.bar("R1", 10, 0, 1, 10, "y vdd", upright=False)
+    for net, track in {"y": 20, "in": 8, "vss": -4, "vdd": 22}.items():
+        planted.comb(net, track)
+    planted.plate("C1", 30, 30, 5, "a b")
+    planted.label("a", "Metal5", 32, 32)
+    planted.label("b", "Metal4", 29.5, 29.5)
+    planted.box("Metal3", planted.ends["in"][0][0], 8 - WIRE / 2, 40, 8 + WIRE / 2, "in")
+    planted.box("Metal3", 39.7, 8, 40, 32, "in")
+    planted.box("Metal3", 35 - 5 * figure, 31.7, 40, 32, "in")
+    assert severities(planted.review(), "passives", "wires of in run") == expected
