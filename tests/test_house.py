@@ -25,7 +25,7 @@ ROOMS = {
     "layoutkit/draw": (7288, 29),
     "layoutkit/drc": (1684, 11),
     "layoutkit/explore": (1977, 11),
-    "layoutkit/extract": (3688, 17),
+    "layoutkit/extract": (3690, 17),
     "layoutkit/flow": (9636, 39),
     "layoutkit/layout": (1763, 11),
     "layoutkit/lvs": (1965, 8),

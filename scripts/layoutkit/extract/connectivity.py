@@ -324,11 +324,13 @@ class DrawnLayers:
 
     def layer(self, name: str) -> kdb.Region:
         """Return the merged shapes of a layer with its fill, without its slots; shared, not to be changed."""
-        spec = self.technology.spec(name)
-        if spec.name not in self._layers:
-            found, slots = self._shapes((spec.name, *spec.fill)), self.slots(name)
-            self._layers[spec.name] = found if slots.is_empty() else found - slots
-        return self._layers[spec.name]
+        if name not in self._layers:
+            spec = self.technology.spec(name)
+            if spec.name not in self._layers:
+                found = self._shapes((spec.name, *spec.fill))
+                self._layers[spec.name] = found - self._shapes(spec.slots) if spec.slots else found
+            self._layers[name] = self._layers[spec.name]
+        return self._layers[name]
 
     def slots(self, name: str) -> kdb.Region:
         """Return the merged slots of a layer."""
