@@ -12,11 +12,13 @@ from layoutkit.drc.check import check
 from layoutkit.extract.extractor import extract
 from layoutkit.lvs.compare import compare
 from layoutkit.technology import load
+from layoutkit.tools.current_layout import ORIENTATIONS
 from thorough import processes
 
 PLACE = "module-placement/scripts/place_modules.py"
 ROUTE = "signal-routing/scripts/route_signal_nets.py"
 OTA = Path(__file__).parents[2] / "skills/netlist-to-gds/assets/ota_5t.spice"
+INSTRUMENTATION = Path(__file__).parents[1] / "layoutkit/circuit/labelled/instrumentation.spice"
 FILTER_FILE = Path(__file__).with_name("filter.spice")
 FILTER = FILTER_FILE.read_text(encoding="utf-8")
 CAPACITOR = ".subckt cap a b\nC1 a b 500f\n.ends"
@@ -88,12 +90,18 @@ def test_the_layout_has_exactly_the_modules_clean_and_apart(placed, technology):
         instance = drawn[entry["module"]]
         assert instance.dtrans.disp == kdb.DVector(*entry["position"])
         assert instance.dbbox() == box(entry["bounding_box"])
-        turn, mirror = instance.trans.angle, instance.trans.is_mirror()
-        assert (
-            entry["orientation"]
-            == {(0, False): "R0", (2, True): "MY", (0, True): "MX", (2, False): "R180"}[turn, mirror]
-        )
+        assert ORIENTATIONS[entry["orientation"]] == (instance.trans.angle, instance.trans.is_mirror())
     assert check(layout, cell, load(technology)).violated == ()
+
+
+def test_modules_that_are_turned_have_the_orientation_of_their_instances(placed):
+    data = placed(INSTRUMENTATION)
+    _layout, cell = top_cell(data["layout_path"])  # kept: its cells end with it
+    instances = {each.cell.name: each.trans for each in cell.each_inst()}
+    told = {entry["module"]: entry["orientation"] for entry in data["placement"]["instances"]}
+    assert {"R90", "MXR90", "MYR90"} <= {*told.values()}
+    for module, orientation in told.items():
+        assert ORIENTATIONS[orientation] == (instances[module].angle, instances[module].is_mirror())
 
 
 @pytest.mark.parametrize("technology", PASSIVE)

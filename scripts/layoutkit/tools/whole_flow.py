@@ -20,7 +20,7 @@ from layoutkit.flow.shared_cells import hierarchy_data, place_design, placed_des
 from layoutkit.flow.summary import constraints_data, faults, modules_data, summary
 from layoutkit.layout import files
 from layoutkit.layout.workspace import Saved, Workspace
-from layoutkit.tools.current_layout import box_um
+from layoutkit.tools.current_layout import box_um, place_of
 from layoutkit.tools.routing_request import request_data
 
 if TYPE_CHECKING:
@@ -45,9 +45,6 @@ def build(params: Mapping[str, Any], progress: Callable[[str], None]) -> tuple[d
 
 
 FILES = {"placed_path": "placed.gds", "routing_path": "routing.json"}
-
-# turned by 90 degrees, mirrored, upside down -> as LEF and DEF name it
-ORIENTATIONS = ("R0", "MX", "MY", "R180", "R90", "MXR90", "MYR90", "R270")
 
 
 def place_circuit(params: Mapping[str, Any]) -> dict[str, Any]:
@@ -111,12 +108,13 @@ def _instances(placed: PlacedModules) -> list[dict[str, Any]]:
     """Return where each module lies, from the lowest to the highest. [um]"""
     technology, modules, found = placed.technology, placed.modules, []
     for name, place in placed.placement.placed.items():
+        box, trans = modules[name].bbox, placed.trans[name]
         found.append(
             {
                 "module": name,
                 "position": [technology.to_um(place.x), technology.to_um(place.y)],
-                "orientation": ORIENTATIONS[4 * place.turned + 2 * place.mirrored + place.upside_down],
-                "bounding_box": box_um(placed.place_of(modules[name], modules[name].bbox), technology),
+                "orientation": place_of(box, trans, technology).orientation,
+                "bounding_box": box_um(box.transformed(trans), technology),
             }
         )
     return found
