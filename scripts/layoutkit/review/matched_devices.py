@@ -67,6 +67,7 @@ class Matching:
         for group in self.lone_references():
             yield from self.bare_ends(group)
         yield from self.covered_switches()
+        yield from self.covered_images()
 
     def _is_clocked(self, group: MatchedDevices) -> bool:
         """Return whether clocks or what they drive turn all devices of a group on and off: they match nothing."""
@@ -367,6 +368,16 @@ class Matching:
         for devices in alike.values():
             group = MatchedDevices("equal switches", False, tuple(devices), tuple(devices))
             yield from self._unlike_cover(group, "foreign-over-gates.supply", supplies) if len(devices) > 1 else ()
+
+    def covered_images(self) -> Iterator[Remark]:
+        """Yield the images of each other, in no group, of which metal covers the gates of one more."""
+        subject, grouped = self.subject, [{*group.devices} for group in self.transistors]
+        for placed in (placed for placed in subject.placed if placed.device.is_mos):
+            for image in subject.images(placed):
+                pair = MatchedDevices("counterparts", False, (placed, image), (placed, image))
+                if placed.index < image.index and not any(own.issuperset(pair.devices) for own in grouped):
+                    nets = {*subject.nets} - (_nets_of(pair) - subject.supplies.nets)
+                    yield from self._unlike_cover(pair, "foreign-over-gates.supply", nets)
 
     def _unlike_cover(self, group: MatchedDevices, name: str, nets: AbstractSet[str]) -> list[Remark]:
         """Return whether wires of some nets cover some devices of a group more than others."""

@@ -68,7 +68,9 @@ class MatchedDevices:
     @property
     def is_plural(self) -> bool:
         """Whether the role in words is a plural."""
-        return self.words.startswith(("the bars", "resistors", "capacitors", "equal", "bipolar", "diodes", LOAD_DIODES))
+        return self.words.startswith(
+            ("the bars", "resistors", "capacitors", "equal", "bipolar", "diodes", "counter", LOAD_DIODES)
+        )
 
     @property
     def has(self) -> str:

@@ -278,3 +278,41 @@ def test_half_of_a_pair_in_the_ring_of_a_mirror(gate, expected):
         planted.comb(net, -6 if net == "vss" else 18.0 + track, port=net in {*planted.ends} - {"t", "y", "z"})
     found = [each for each in planted.review().findings if "which turn on and off" in each.why]
     assert any("M3" in each.devices for each in found) == expected
+
+
+@both("foreign-over-gates.supply", "should")
+@pytest.mark.parametrize("alike", [False, True])
+def test_a_supply_over_the_gate_of_one_of_two_counterparts(figure, expected, alike):
+    """Two gates of a latch; metal on ground covers this part of the first channel of one, or of both."""
+    planted = Planted()
+    for x, y, other, name in ((0, "q", "qn", "s"), (40, "qn", "q", "r")):
+        planted.mos(f"MA{y}", "nmos", x, 0, 4, 0.5, f"{y} {name} m{name} vss")
+        planted.mos(f"MB{y}", "nmos", x + 6, 0, 4, 0.5, f"m{name} {other} vss vss")
+        planted.mos(f"MC{y}", "pmos", x + 12, 0, 4, 0.5, f"{y} {name} vdd vdd")
+        planted.mos(f"MD{y}", "pmos", x + 20, 0, 4, 0.5, f"{y} {other} vdd vdd")
+        planted.box("Metal5", x - 1.2, 0, x - 0.8, 50.3)
+        planted.square("Via4", x - 1, 50, 0.26)
+        planted.via3("vss", x - 1, 50)
+        if alike or not x:
+            planted.box("Metal5", x - 1.2, 0, x + SIDE + 0.5, 4 * figure)
+    review = tracks(planted, ports=("q", "qn", "s", "r")).review()
+    assert severities(review, "foreign-over-gates", "of counterparts MAq, MAqn") == (set() if alike else expected)
+
+
+@pytest.mark.parametrize(("net", "expected"), [("vss", set()), ("vdd", {"should"})])
+def test_transistors_of_ground_at_a_rail_of_their_own_inside(net, expected):
+    """Three of six lie in the upper half of the cell; a rail on this net is just above them."""
+    planted = Planted()
+    for number in range(6):
+        kind, supply = ("nmos", "vss") if number < 3 else ("pmos", "vdd")
+        planted.mos(f"M{number}", kind, 6 * number, 14, 2, 0.5, f"d{number} g{number} {supply} {supply}")
+        planted.comb(f"d{number}", 6 + 0.6 * number)
+        planted.comb(f"g{number}", 10 + 0.6 * number)
+    for each, track in (("vss", -6.0), ("vdd", 24.0)):
+        planted.comb(each, track, left=-8, right=40, width=1)
+    low, high = (-6.0, 19.0) if net == "vss" else (19.0, 24.0)
+    planted.box("Metal3", -8, 18.5, 40, 19.5, net)
+    planted.box("Metal4", -7.7, low, -7.3, high, net)
+    for y in (low, high):
+        planted.via3(net, -7.5, y)
+    assert severities(planted.review(), "rail-side", "of 6 transistors") == expected
