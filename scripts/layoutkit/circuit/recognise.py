@@ -241,11 +241,8 @@ class _Recognition:
         for name, module_type in MODULE_TYPES.items():
             for group in self._found[name] if module_type.matched else ():
                 for device in map(self._circuit.device, group.devices):
-                    if device.is_mos:
-                        wards[_unit(device)].setdefault((name, group.devices), set()).update(device.terminals.values())
-        for unit, nets_of in list(wards.items()):
-            for ward, nets in nets_of.items():
-                wards[_any_length(unit)].setdefault(ward, set()).update(nets)
+                    for unit in (_unit(device), _any_length(_unit(device))) if device.is_mos else ():
+                        wards[unit].setdefault((name, group.devices), set()).update(device.terminals.values())
         for device in tied:
             unit = _unit(device)
             near = wards.get(unit) or wards.get(_any_length(unit)) or {}

@@ -303,35 +303,35 @@ class _Origin(NamedTuple):
     spec: DeviceSpec | PassiveSpec | UndrawnDevice | None
 
 
-def _shipped() -> Iterator[Technology]:
-    """Yield the shipped processes; those that are based on another one come last."""
+def _named(model: str) -> Iterator[tuple[Technology, DeviceSpec | PassiveSpec | UndrawnDevice]]:
+    """Yield the shipped processes that have a device of this name, those based on another one last, and the device."""
     from layoutkit.technology import load, originals_first
 
-    yield from map(load, originals_first())
+    for process in map(load, originals_first()):
+        found = process.device_names.drawn(model) or process.device_names.undrawn(model)
+        if found is not None:
+            yield process, found
 
 
 def _origin(model: str, kind: str, technology: Technology) -> _Origin:
     """Return where a model comes from: the process at hand, else another shipped one, else the process at hand."""
-    others = (each for each in _shipped() if each.name not in (technology.name, "generic"))
-    for process in (technology, *others):
-        found = process.device_names.drawn(model) or process.device_names.undrawn(model)
-        if found is not None and (process is technology or found.type in (kind, OTHER)):
+    own = technology.device_names.drawn(model) or technology.device_names.undrawn(model)
+    for process, found in _named(model) if own is None else ():
+        if process.name not in (technology.name, "generic") and found.type in (kind, OTHER):
             return _Origin(process, found)
-    return _Origin(technology, None)
+    return _Origin(technology, own)
 
 
 def undrawn_in_any_process(model: str) -> tuple[str, UndrawnDevice] | None:
     """Return the shipped process that has a device of this name, and the device, where none of them draws it."""
-    if any(each.device_names.drawn(model) for each in _shipped()):
-        return None
-    found = ((each.name, each.device_names.undrawn(model)) for each in _shipped())
-    return next(((name, device) for name, device in found if device is not None), None)
+    named = [(process.name, found) for process, found in _named(model)]
+    undrawn = [(name, found) for name, found in named if isinstance(found, UndrawnDevice)]
+    return undrawn[0] if undrawn and len(undrawn) == len(named) else None
 
 
 def process_of(model: str) -> Technology | None:
     """Return the first shipped process that has a device of this name, drawn or not; None if none has."""
-    named = (each for each in _shipped() if each.device_names.drawn(model) or each.device_names.undrawn(model))
-    return next(named, None)
+    return next((process for process, _ in _named(model)), None)
 
 
 def _figures(device: Device, origin: _Origin) -> dict[str, Any]:

@@ -165,10 +165,16 @@ class CellReader:
         )
 
     def _supplies(self, data: Any, place: Place) -> StatedSupplies | None:
-        if not self.fits("supplies", data, place):
-            return None
-        self.note_unknown(data, "supplies", place)
-        return stated_supplies(data)
+        return stated_supplies(data) if self._is_read("supplies", data, place) else None
+
+    def _is_read(self, part: str, data: Any, place: Place, *names: str) -> bool:
+        """Return whether ``data`` is such a part, of which some fields are ``names``; note what it has besides."""
+        if not self.fits(part, data, place):
+            return False
+        self.note_unknown(data, part, place)
+        for key in names:
+            self.check_printable((*place, key), data[key])
+        return True
 
     def _each(self, read: Callable[[Any, Place], Any], data: dict[str, Any], key: str, place: Place) -> tuple[Any, ...]:
         found = [read(item, (*place, key, index)) for index, item in enumerate(_listed(data, key))]
@@ -177,8 +183,15 @@ class CellReader:
     def _device(self, data: Any, place: Place) -> Device | None:
         plain = _in_plain_names(data) if isinstance(data, dict) else data
         fits = self.fits("device", plain, place, data)
-        if isinstance(data, dict):
-            self._given_twice(plain, data, place)
+        nouns = {"params": "parameter", "terminals": "terminal"}
+        fewer = any(
+            len(plain[key]) < len(data[key])
+            for key in nouns
+            if isinstance(data, dict) and isinstance(data.get(key), dict)
+        )
+        for (key, name), spelled in _spellings(plain, data).items() if fewer else ():
+            if len(spelled) > 1:
+                self.faults.append((json_place((*place, key)), f"{nouns[key]} '{name[:MAX_NAME]}' is given twice"))
         if not fits:
             return None
         self.note_unknown(data, "device", place)
@@ -196,22 +209,10 @@ class CellReader:
         junctions = {name: params.pop(name) for name in JUNCTIONS if kind.is_mos and name in params}
         return Device(plain["id"], kind.name, model, params, terminals, junctions)
 
-    def _given_twice(self, plain: dict[str, Any], data: dict[str, Any], place: Place) -> None:
-        """Report the parameters and terminals that ``data`` gives in two spellings."""
-        for key, noun in (("params", "parameter"), ("terminals", "terminal")):
-            names = data.get(key)
-            if isinstance(names, dict) and len(plain[key]) < len(names):
-                aliases = _aliases(plain) if key == "terminals" else {}
-                for twice in repeated(aliases.get(name.lower(), name.lower()) for name in names):
-                    self.faults.append((json_place((*place, key)), f"{noun} '{twice[:MAX_NAME]}' is given twice"))
-
     def _instance(self, data: Any, place: Place) -> CellUse | None:
-        if not self.fits("instance", data, place):
+        if not self._is_read("instance", data, place, "id", "cell"):
             return None
-        self.note_unknown(data, "instance", place)
         nets = data.get("terminals", {})
-        for key in ("id", "cell"):
-            self.check_printable((*place, key), data[key])
         for port, net in nets.items():
             self.check_printable((*place, "terminals", port), net)
         return CellUse(data["id"], data["cell"], dict(nets), json_place(place))
@@ -227,11 +228,8 @@ class CellReader:
         return RecognisedModule(data["id"], data["type"], devices, dict(data.get("properties", {})))
 
     def _replaced(self, data: Any, place: Place) -> ReplacedDevice | None:
-        if not self.fits("replaced", data, place):
+        if not self._is_read("replaced", data, place, "device", "model"):
             return None
-        self.note_unknown(data, "replaced", place)
-        for key in ("device", "model"):
-            self.check_printable((*place, key), data[key])
         params = {name: float(value) for name, value in data["params"].items()}
         return ReplacedDevice(data["device"], data["model"], params, data.get("asked", False))
 
@@ -268,7 +266,7 @@ class CellReader:
         for fault in SCHEMA.faults(value, part)[: MAX_FAULTS - len(self.faults)]:
             path = fault.path if fault.place == json_place(fault.path) else fault.path[:-1]
             if path[:2] in spellings:
-                path = (path[0], spellings[path[:2]], *path[2:])
+                path = (path[0], spellings[path[:2]][-1], *path[2:])
             self.faults.append((json_place((*place, *path)), _reason(part, fault.path, fault.message, value)))
 
     def note_unknown(self, data: dict[str, Any], part: str, place: Place) -> None:
@@ -309,15 +307,13 @@ def _listed(data: dict[str, Any], key: str) -> list[Any]:
     return items if isinstance(items, list) else []
 
 
-def _spellings(plain: Any, data: Any) -> dict[tuple[str, str], str]:
+def _spellings(plain: Any, data: Any) -> dict[tuple[str, str], list[str]]:
     """Return the parameters and terminals of a device by their plain names, as ``data`` spells them."""
-    if data is None or data is plain:
-        return {}
-    found = {}
-    for key, aliases in (("params", {}), ("terminals", _aliases(plain))):
-        names = data.get(key)
+    found: dict[tuple[str, str], list[str]] = {}
+    for key, aliases in (("params", {}), ("terminals", _aliases(plain))) if data is not plain else ():
+        names = (data or {}).get(key)
         for name in names if isinstance(names, dict) else ():
-            found[key, aliases.get(name.lower(), name.lower())] = name
+            found.setdefault((key, aliases.get(name.lower(), name.lower())), []).append(name)
     return found
 
 

@@ -156,19 +156,27 @@ class _Evaluation:
             raise NetlistError(f"expression '{self._text}' has '{self._take()[1].group().strip()}' left over")
         return value
 
-    def _ternary(self) -> float:
+    def _deeper(self, part: Callable[[], float]) -> float:
+        """Return the value of a part that contains others."""
         self._depth += 1
         if self._depth > MAX_EXPRESSION_DEPTH:
             raise NetlistError(f"expression is nested deeper than {MAX_EXPRESSION_DEPTH} levels")
-        condition = self._binary(0)
-        if self._peek() == "?":
-            self._position += 1
-            if_true = self._ternary()
-            self._expect(":")
-            if_false = self._ternary()
-            condition = if_true if condition else if_false
+        value = part()
         self._depth -= 1
-        return condition
+        return value
+
+    def _ternary(self) -> float:
+        return self._deeper(self._choice)
+
+    def _choice(self) -> float:
+        value = self._binary(0)
+        if self._peek() != "?":
+            return value
+        self._position += 1
+        if_true = self._ternary()
+        self._expect(":")
+        if_false = self._ternary()
+        return if_true if value else if_false
 
     def _binary(self, level: int) -> float:
         if level == len(_LEVELS):
@@ -184,25 +192,16 @@ class _Evaluation:
         while self._peek() in {"+", "-"}:
             sign = -sign if self._take()[0] == "-" else sign
         if self._peek() == "!":
-            self._depth += 1
-            if self._depth > MAX_EXPRESSION_DEPTH:
-                raise NetlistError(f"expression is nested deeper than {MAX_EXPRESSION_DEPTH} levels")
             self._position += 1
-            value = float(not self._unary())
-            self._depth -= 1
-            return sign * value
+            return sign * float(not self._deeper(self._unary))
         return sign * self._power()
 
     def _power(self) -> float:
         base = self._primary()
-        if self._peek() in {"**", "^"}:
-            self._position += 1
-            self._depth += 1
-            if self._depth > MAX_EXPRESSION_DEPTH:
-                raise NetlistError(f"expression is nested deeper than {MAX_EXPRESSION_DEPTH} levels")
-            base = math.pow(base, self._unary())
-            self._depth -= 1
-        return base
+        if self._peek() not in {"**", "^"}:
+            return base
+        self._position += 1
+        return math.pow(base, self._deeper(self._unary))
 
     def _primary(self) -> float:
         kind, match = self._take()
