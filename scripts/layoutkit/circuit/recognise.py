@@ -284,9 +284,8 @@ class _Recognition:
 
     def _inverts(self, device: Device) -> bool:
         """Whether a transistor is half of an inverter whose output is a logic signal."""
-        net = device.terminals
-        others = [each for each in self._channels.drains.get(net["d"], ()) if each.type != device.type]
-        return len(others) == 1 and others[0].terminals["g"] == net["g"] and self._channels.is_logic(net["d"])
+        types = {each.type for each in self._channels.inverting(device)}
+        return len(types) == 2 and self._channels.is_logic(device.terminals["d"])
 
     def _amplify(self, kind: str, one: str, other: str) -> bool:
         """Whether a pair is a differential one, or two source followers."""

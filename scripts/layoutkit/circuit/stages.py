@@ -80,7 +80,7 @@ def inverters(channels: Channels, taken: Collection[str], current_sources: Colle
         core = (types["pmos"], types["nmos"])
         on_rails = [device.terminals["s"] in channels.supplies for device in core]
         ends = [_ends_as_stage(channels, device, current_sources) for device in core]
-        if all(on_rails) or (all(ends) and not _is_gate_of_logic(channels, drain, core)):
+        if all(on_rails) or (all(ends) and len(channels.drains[drain]) == 2):  # more are a gate such as NAND
             found.append(Found("inverter", tuple(device.id for device in core), {"input": gate, "output": drain}))
     return found
 
@@ -121,13 +121,6 @@ def _is_fed_from_outside(channels: Channels, net: str) -> bool:
     if net not in channels.ports or channels.drains.get(net) or channels.others.get(net):
         return False
     return len(channels.source_types.get(net, ())) == 1
-
-
-def _is_gate_of_logic(channels: Channels, output: str, core: Sequence[Device]) -> bool:
-    """Whether another transistor pulls an output to a rail, as in a NAND gate."""
-    return any(
-        each.terminals["s"] in channels.supplies and each not in core for each in channels.drains.get(output, ())
-    )
 
 
 def ring_stages(channels: Channels, pairs: Iterable[tuple[Device, Device]]) -> list[Found]:
