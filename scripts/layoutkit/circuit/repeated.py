@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from layoutkit.circuit.canonical import roles_of
 from layoutkit.circuit.circuit import Circuit
 from layoutkit.circuit.ranked_names import RankedName, named_after, ranked
+from layoutkit.circuit.readers.findings import numbered
 from layoutkit.circuit.symmetry_graph import grouped
 
 if TYPE_CHECKING:
@@ -229,17 +230,12 @@ class _Search:
         return counts
 
     def _names(self, shared: Collection[Hashable]) -> dict[Hashable, str]:
-        taken: set[str] = set()
         found: dict[Hashable, str] = {}
-        for key, paths in self.members.items():
-            if key in shared:
-                stem = name = self.instances[paths[0]].cell
-                number = 1
-                while name.lower() in taken:
-                    number += 1
-                    name = f"{stem}_{number}"
-                taken.add(name.lower())
-                found[key] = name
+        taken: set[str] = set()
+        for key in (key for key in self.members if key in shared):
+            stem = self.instances[self.members[key][0]].cell
+            found[key] = numbered(stem, lambda name: name.lower() not in taken)
+            taken.add(found[key].lower())
         return found
 
     def _depth(self, key: Hashable) -> int:

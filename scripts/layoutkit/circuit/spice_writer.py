@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from layoutkit.circuit.circuit import INTEGER_PARAMS, Circuit, Device
-from layoutkit.circuit.readers.findings import Findings
+from layoutkit.circuit.readers.findings import Findings, numbered
 from layoutkit.circuit.taps import with_names
 from layoutkit.errors import TechnologyError
 from layoutkit.technology.device_kinds import BLOCKS, OTHER_LENGTHS
@@ -230,12 +230,8 @@ class _Names:
             safe = _safe(name)
             if not safe.upper().startswith(letter):
                 safe = (letter if not safe.upper().startswith(letter[1:]) else letter[:1]) + safe
-            candidate, number = safe, 1
-            while candidate.lower() in self._taken:
-                number += 1
-                candidate = f"{safe}_{number}"
-            self._taken.add(candidate.lower())
-            self._spelling[key] = candidate
+            self._spelling[key] = numbered(safe, lambda name: name.lower() not in self._taken)
+            self._taken.add(self._spelling[key].lower())
         return self._spelling[key]
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import chain, count
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.errors import NetlistError, listed, sentences
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
 MAX_SHOWN = 20
 MAX_NAME = 200  # characters of a name in a message
@@ -63,6 +64,11 @@ class Findings:
 def repeated(names: Iterable[str]) -> list[str]:
     """Return the names that occur more than once, in the order of their first use."""
     return [name for name, count in Counter(names).items() if count > 1]
+
+
+def numbered(name: str, is_free: Callable[[str], bool]) -> str:
+    """Return a name if it is free, else with the first number behind it that makes it free: ``a``, ``a_2``, ``a_3``."""
+    return next(each for each in chain([name], (f"{name}_{number}" for number in count(2))) if is_free(each))
 
 
 def shown_words(words: Sequence[str]) -> str:

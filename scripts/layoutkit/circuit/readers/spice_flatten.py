@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from layoutkit.circuit.circuit import BlackBox, Device, SubcircuitInstance
 from layoutkit.circuit.readers.card_sizes import SizeReader
+from layoutkit.circuit.readers.findings import numbered
 from layoutkit.circuit.readers.spice_cards import SOURCE, UNDRAWN, UNKNOWN, WIRE, Card, read_card
 from layoutkit.circuit.readers.spice_deck import GROUND_NAMES, Deck, Subcircuit
 from layoutkit.circuit.readers.spice_expressions import GivenParameters, OpenParametersError, Scope, parse_number
@@ -278,11 +279,8 @@ class Flattener:
 
     def _own_net(self, full: str, owner: str) -> str:
         """Return ``full``, or with a number behind when another net is already called so."""
-        candidate, number = full, 1
-        while self._taken_nets.setdefault(candidate, owner) != owner:
-            number += 1
-            candidate = f"{full}_{number}"
-        if number > 1:
+        candidate = numbered(full, lambda name: self._taken_nets.setdefault(name, owner) == owner)
+        if candidate != full:
             self.findings.warn("nets renamed because another net has their name", f"{full} > {candidate}")
         return candidate
 
