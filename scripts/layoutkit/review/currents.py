@@ -232,7 +232,7 @@ class _Estimate:
         for device in [each for each in self.late if each.id not in self.found]:
             on = [other.id for other, _ in self.ends[self.switches.rail_of_block(device)] if other not in self.late]
             taken = sum(self.found[name].ampere for name in on if name in self.found)
-            if taken < self.full[device.id] and self.found.keys() >= set(on):
+            if 0.0 < taken < self.full[device.id] and self.found.keys() >= set(on):
                 self._set(device.id, taken, "what its block takes")
             else:
                 self._set(device.id, self.full[device.id], "pass device at full drive", full=True)

@@ -30,6 +30,7 @@ _STAYS = 0.5  # share of the devices behind a wire from which on its next piece 
 _MANY_GATES = 24  # channels on one net whose way from the driver is judged
 _DRIVES = ("d", "s", "c", "e")
 _LONG = 8  # squares of a wire from which on it limits a current; metal beside shorter ones helps them
+_WIDE_UM = 1.5  # metal so wide along straps or a ring is a way of its own [um]
 _SWITCHING = ("switching", "clocked")
 
 
@@ -211,9 +212,10 @@ class _Ways:
     def lost(self, region: kdb.Region) -> list[PlacedDevice]:
         """Return the devices that no way leads to without the metal over a region, which their own is beside.
 
-        What of a wide piece is not over the region stays a way if it is a wire of its own.
+        What of a piece is not over the region stays a way, if it is in line with what is, or wide.
         """
         left: dict[int, kdb.Region] = {}
+        wide = self.subject.technology.to_dbu(_WIDE_UM)
         for name in self.low:
             least = self.subject.technology.conductor(name).width
             found = self.pieces.shapes.get(name, kdb.Shapes()).each_touching(region.bbox())
@@ -222,7 +224,12 @@ class _Ways:
             ]
             near = box_around(self.pieces.pieces[number][1].bbox() for number in over).enlarged(least)
             metal = self.subject.shapes(self.net, name) & kdb.Region(near)
-            beside = (metal - region).sized(1 - least // 2).sized(least // 2 - 1)
+            bits = (metal - region).sized(1 - least // 2).sized(least // 2 - 1)
+            beside = bits.sized(-wide // 2).sized(wide // 2)
+            for part in (bits - beside).merged().each():
+                along = longer_side((kdb.Region(part).sized(1) & region).bbox())
+                if along**2 <= 2 * part.area():  # it goes on from it, not beside it
+                    beside.insert(part)
             outlines = {number: kdb.Region(self.pieces.pieces[number][1]) for number in over}
             left |= {number: each & beside for number, each in outlines.items() if not (each & region).is_empty()}
         if not left:
