@@ -458,7 +458,7 @@ M3 in a vss vss nfet_01v8 W=10u L=0.15u
 
 
 def test_a_switch_that_feeds_a_block_carries_what_the_block_takes():
-    """The source rail of four current sources is switched to the ground by an inverter."""
+    """An inverter switches the rail of four current sources; a block without any current is charged at full drive."""
     text = """* block that is turned off
 .subckt block en ib o1 o2 o3 vdd vss
 M0 ib ib vss vss nfet_01v8 W=4u L=1u
@@ -475,3 +475,5 @@ M8 enb en vss vss nfet_01v8 W=1u L=0.15u
     found = currents(text, {"M0": 10e-6})
     assert found["M6"].ampere == pytest.approx(50e-6)
     assert not found["M6"].full
+    nothing = currents(text, {"M0": 10e-6, **dict.fromkeys(("M1", "M2", "M3", "M4", "M5"), 0.0)})
+    assert nothing["M6"].full

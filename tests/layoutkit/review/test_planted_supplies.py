@@ -251,7 +251,7 @@ def test_a_strong_transistor_with_straps_of_its_own_is_behind_nobody():
     assert not through(chained(1.1 * limit("supply-drop.through", "must"), on_rail=True))
 
 
-@pytest.mark.parametrize(("reach", "expected"), [(0.1, {"must"}), (2.0, set())])
+@pytest.mark.parametrize(("reach", "expected"), [(0.1, {"must"}), (1.3, {"must"}), (2.0, set())])
 def test_a_plate_that_only_touches_the_straps_of_a_weak_transistor(reach, expected):
     """The metal on the source of M1 reaches so far beyond its diffusion: less than a wire, or a way of its own."""
     planted = chained(1.1 * limit("supply-drop.through", "must"))
