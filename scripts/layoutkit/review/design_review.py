@@ -14,7 +14,6 @@ from layoutkit.review.electrical import Electrical
 from layoutkit.review.finding import SEVERITIES, Review, Unjudged, by_cause, limits_with
 from layoutkit.review.matched_devices import Matching
 from layoutkit.review.matched_roles import matched_groups
-from layoutkit.review.matched_units import matched_units
 from layoutkit.review.passives import Passives
 from layoutkit.review.ports_and_cuts import PortsAndCuts
 from layoutkit.review.repeated_cells import arrays_of, cell_numbers, loads, matrix, repeated, scattered_units
@@ -101,7 +100,7 @@ def _review(subject: Subject, not_compared: Sequence[Unjudged]) -> Review:
         electrical.unlike_drops(groups),
         PortsAndCuts(electrical).findings(),
         matching.findings(),
-        matched_units(subject, groups),
+        single_transistors.matched_units(subject, groups),
         single_transistors.lone_transistors(subject, matching),
         Passives(subject, groups).findings(),
         symmetry.findings(),
