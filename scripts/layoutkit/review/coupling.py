@@ -44,7 +44,7 @@ class Coupling:
     Attributes:
         quiet: Nets that must not be disturbed: inputs, and nets that no source, diode or resistor holds; no loud one.
         loud: Nets that disturb: outputs, clocks, and what inverters and clocked switches are on.
-        held: Quiet nets that switches leave to capacitors.
+        held: Quiet nets with a capacitor and a switch, which hold a sampled voltage.
         still: Gates of mirrors and of other current sources, which only nets that swing from rail to rail disturb.
     """
 
@@ -160,7 +160,7 @@ class Coupling:
     def _modules(self) -> list[tuple[set[str], kdb.Box]]:
         """The gates of each pair, which run side by side by design, and the box around it with its straps.
 
-        Interleaved devices have drains beside the gates of each other, too.
+        For interleaved devices all nets: their drains lie beside each other's gates, too.
         """
         reach, near = self.subject.technology.to_dbu(_STRAPS_UM), self.subject.technology.to_dbu(OWN_UM)
         woven = [
@@ -227,7 +227,7 @@ class Coupling:
         self, devices: Sequence[PlacedDevice], nets: AbstractSet[str], how: str, *, least: int = 1,
         gap_um: float = _BANK_UM,
     ) -> list[Remark]:  # fmt: skip
-        """Return remarks on wires that cross the diffusions of some devices, or the gaps up to a width between them."""
+        """Return remarks on wires that cross the diffusions of some devices, or gaps between them up to a width."""
         half = self.subject.technology.to_dbu(gap_um) // 2
         names = [conductor.name for conductor in self.subject.technology.conductors]
         bodies = self.subject.role("active").interacting(region_of(box for placed in devices for box in placed.boxes))

@@ -107,7 +107,7 @@ class _Estimate:
         self.full: dict[str, float] = {}  # current at full drive [A]
         self.shortest: dict[str, float] = {}  # length [m]
         self.drive: dict[str, float] = {}
-        self.late: list[Device] = []  # switches whose current the block that they feed decides
+        self.late: list[Device] = []  # switches of blocks, which decide their current
         self.unsure: set[str] = set()  # may be pass devices, but are taken for sources
         self.assumed = False  # whether what is found now rests on a bias that is not in the circuit
         self.slow: dict[str, float] = {}  # the same, were it in proportion to 1/L, as it is at a low overdrive [A]
@@ -249,7 +249,7 @@ class _Estimate:
                         self._set(name, SWITCHING * self.full[name], f"switching gate, {SWITCHING:.0%} of full drive")
 
     def _dividers(self) -> Iterator[tuple[str, float, str]]:
-        """Yield the resistors of strings between the supplies, from which nothing but gates and capacitors taps."""
+        """Yield the resistors of strings between the supplies with only gates and capacitors on their joints."""
         supplies = self.roles.supplies
         for start in supplies.power if self.supply_v else ():
             for first in self.resistors[start]:
@@ -268,7 +268,7 @@ class _Estimate:
     def limited(self) -> dict[str, float]:
         """Return the current at full drive of transistors, no more than what is in series with them lets through. [A]
 
-        What is on ports, supplies, capacitors, diodes and bipolar transistors may give or take any current.
+        Nets on ports, supplies, capacitors, diodes and bipolar transistors may give or take any current.
         """
         free, edges = {*self.circuit.ports, *self.circuit.black_box_nets}, defaultdict[frozenset[str], float](float)
         for device in self.circuit.devices:

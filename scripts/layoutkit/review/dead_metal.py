@@ -34,7 +34,7 @@ _STRAPS_UM = 2.5  # from an array of interleaved transistors to the straps at it
 _STRAIGHT = 0.2  # of the longer side of a way: the shorter one of a strap [1]
 _DOUBLE_UM = 1.0  # from cut to cut along a wire from which on what they join to it carries its current, too [um]
 _ROW_UM = 5.0  # gap within which matched transistors are one row [um]
-_FOLD = 3  # spaces between the legs of a fold at most
+_FOLD = 3  # the legs of a fold are at most so many minimum spaces apart
 _LOOP_UM = 5.0  # ways up to this length may join two straps of one device twice [um]
 
 

@@ -54,7 +54,7 @@ class Remark:
         unit: Unit of both.
         why: What is wrong, with the figures.
         what_to_do: How it is mended.
-        cause: What findings have in common that are one finding, as ``by_cause`` says; empty for one of its own.
+        cause: What findings that ``by_cause`` merges have in common; empty for a finding that is never merged.
         places: Where else it is so, the worst first.
     """
 
@@ -91,9 +91,9 @@ def _sides(box: kdb.Box, dbu_um: float) -> list[float]:
 
 
 def by_cause(findings: Iterable[Remark], dbu_um: float) -> list[Remark]:
-    """Return the findings, of those worth mending of one kind and cause the worst with the places of all others.
+    """Return the findings; those of one kind and cause are one finding, the worst, with the places of all others.
 
-    Severe ones are one finding where their figures are equal, too, as those of equal cells are.
+    Severe findings are merged only if their figures are equal, too, as those of equal cells are.
     """
     found: dict[tuple[object, ...], list[Remark]] = {}
     for number, each in enumerate(findings):
@@ -103,7 +103,7 @@ def by_cause(findings: Iterable[Remark], dbu_um: float) -> list[Remark]:
 
 
 def _merged(findings: Sequence[Remark], dbu_um: float) -> Remark:
-    first, *others = sorted(  # equal figures are equal but for what summing in another order leaves
+    first, *others = sorted(  # rounded: equal figures differ in their last digits
         findings, key=lambda each: (-float(f"{each.measured:.6g}"), each.box.left, each.box.bottom, each.nets)
     )
     places = [*first.places]

@@ -360,7 +360,7 @@ class Matching:
         )
 
     def covered_switches(self) -> Iterator[Remark]:
-        """Yield the equal switches between signals some of which a supply covers more than others."""
+        """Yield the equal switches between signals where a supply covers some more than others."""
         supplies, alike = self.subject.supplies.nets, defaultdict(list)
         for placed in self.subject.placed:
             if placed.id in self.subject.both_ways and not placed.ends & supplies:
@@ -370,7 +370,7 @@ class Matching:
             yield from self._unlike_cover(group, "foreign-over-gates.supply", supplies) if len(devices) > 1 else ()
 
     def covered_images(self) -> Iterator[Remark]:
-        """Yield the images of each other, in no group, of which metal covers the gates of one more."""
+        """Yield the mirror images in no group where metal covers the gates of one more than those of the other."""
         subject, grouped = self.subject, [{*group.devices} for group in self.transistors]
         for placed in (placed for placed in subject.placed if placed.device.is_mos):
             for image in subject.images(placed):

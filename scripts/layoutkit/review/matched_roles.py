@@ -26,7 +26,7 @@ _UNORDERED = MODULE_TYPES["symmetric_pair"].words
 NEARLY = 0.01  # of a width, by which a pair may differ as by a rounding
 _ON_ONE_GATE = "pair on one gate"
 LOAD_DIODES = "load diodes"
-_FEWEST_PARTS = 2  # of what makes a current in proportion to the temperature
+_FEWEST_PARTS = 2  # smallest ratio in a source of a current in proportion to the temperature [1]
 _MOST_PARTS = 16  # so many times as wide as the narrowest of a ratio
 
 
@@ -229,7 +229,7 @@ def matched_groups(subject: Subject) -> list[MatchedDevices]:
 
 
 def _unrecognised(subject: Subject, known: Sequence[MatchedDevices]) -> Iterator[MatchedDevices]:
-    """Yield what works as a matched group in none of the circuit's: pairs but for a rounding, pairs of unlike sources.
+    """Yield what works as a group but is none of the circuit's: pairs equal but for rounding, or on unlike sources.
 
     Also the diodes that load one pair, diodes on one supply, and bipolar transistors on one base, with currents of
     their own and sizes in a ratio.
@@ -270,14 +270,14 @@ def _unrecognised(subject: Subject, known: Sequence[MatchedDevices]) -> Iterator
 def _unlike_sources(
     subject: Subject, devices: Sequence[PlacedDevice], grouped: Sequence[set[int]]
 ) -> Iterator[MatchedDevices]:
-    """Yield the diodes at a rail with what is on their gates and has a source of its own, in a whole ratio to them."""
+    """Yield each diode at a rail with the transistor on its gate that has a source of its own, if in a whole ratio."""
     supplies = subject.supplies
     for diode in devices:
         gate = diode.device.terminals["d"]
         if diode.device.terminals["g"] != gate or diode.device.terminals["s"] not in supplies or gate in supplies:
             continue
         on = [placed for placed in subject.placed if placed.device.terminals.get("g") == gate]
-        held = {*supplies.nets, *(placed.device.terminals["d"] for placed in on)}  # these of a stack on one gate
+        held = {*supplies.nets, *(placed.device.terminals["d"] for placed in on)}  # drains of a stack on one gate
         raised = [placed for placed in devices if placed in on and placed.device.terminals["s"] not in held]
         if len(raised) != 1 or raised[0].device.terminals["d"] in supplies:
             continue  # cascodes, or a follower
@@ -302,7 +302,7 @@ def _works_as(subject: Subject, one: PlacedDevice, other: PlacedDevice) -> str:
 
 
 def feet(subject: Subject) -> set[str]:
-    """Return the ports that drive nothing but transistors of one type at a rail that feed sources of others."""
+    """Return the ports that drive only current sources: transistors at a rail that feed sources of the same type."""
     circuit, found = subject.circuit, set[str]()
     for port in [port for port in circuit.ports if port not in subject.supplies]:
         own = [circuit.device(end.device) for end in circuit.nets[port] if end.terminal == "g"]

@@ -88,7 +88,7 @@ class Switches:
         return len({other.terminals["d"] for other in own_body or fed}) >= (2 if own_body else _FEWEST_FED)
 
     def rail_of_block(self, device: Device) -> str:
-        """Return the rail inside that a switch at a supply turns on, whose block decides its current; else nothing."""
+        """Return the inner rail that a switch joins to a supply, whose block decides the current; empty without one."""
         inner = [end for end in set(_channel(device)) if end not in self.circuit.ports]
         if len(inner) != 1 or not self._is_digital(device.terminals["g"]):
             return ""

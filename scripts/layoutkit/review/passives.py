@@ -91,7 +91,7 @@ class Passives:
         foreign = [placed for placed in subject.among(group.devices, group.relatives) if placed.device.type == kind]
         own = {(box.width(), box.height()) for placed in group.devices for box in placed.boxes}
         joints = {net for placed in group.devices for net in placed.ends} - subject.supplies.nets
-        same = {placed.device.model for placed in group.devices}  # in series with these, steps of one ladder
+        same = {placed.device.model for placed in group.devices}  # on a net of these, steps of one ladder
         if kind == "resistor":
             foreign = [each for each in foreign if each.device.model not in same or not each.ends & joints]
         if kind == "capacitor":  # an equal one is as good as a dummy
@@ -263,7 +263,7 @@ class Passives:
         return self.subject.finding("passives.centre", 2 * off / max(1.0, pitch), why, devices=group.devices)
 
     def spare_units(self, group: MatchedDevices) -> list[Remark]:
-        """Return whether more dummies than units lie in and around a bank; one dummy deep around bars is a frame."""
+        """Return whether more dummies than units lie in and around a bank; a frame around bars, one dummy deep, may."""
         subject, boxes = self.subject, [box for placed in group.devices for box in placed.boxes]
         units, reach = len(boxes), subject.technology.to_dbu(_BANK_UM)
         array = self._array(group)

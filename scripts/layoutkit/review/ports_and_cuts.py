@@ -326,7 +326,7 @@ def wires(subject: Subject) -> Iterator[Remark]:
 
 
 def climbs(subject: Subject) -> Iterator[Remark]:
-    """Yield the nets that join neighbours, or a port and its devices, over many levels of metal above the port's."""
+    """Yield the nets that climb many levels to join neighbours, or a port on a lower metal and its devices."""
     level = {conductor.name: number for number, conductor in enumerate(subject.technology.conductors)}
     reach = subject.technology.to_dbu(_BESIDE_UM)
     for net in subject.nets:

@@ -213,7 +213,7 @@ def arrays_of(subject: Subject) -> list[Array]:
     arrays: list[Array] = []
 
     def passes(cell: Sequence[tuple[Hashable, str]]) -> bool:
-        """Return whether a cell is an inverter, a line of which passes a signal on, whatever its delay."""
+        """Return whether a cell is an inverter: a line of these passes a signal on, whatever its delay."""
         devices = [circuit.device(name) for _, name in cell]
         ends = {(each.terminals.get("g"), each.terminals.get("d")) for each in devices}
         return {each.type for each in devices} == {"nmos", "pmos"} and len(ends) == 1

@@ -33,7 +33,7 @@ _DEEPEST = 3  # dummies side by side that guard one end; the hand layouts have u
 _FITS_UM = 2.0  # sides of a place inside a ring that a device would fit into [um]
 _ROW_UM = 35.0  # hand layouts, too, have rows of up to this length [um]
 _WIDE_RATIO = 10  # channels that are at most so many times as wide as long have a gate of little resistance
-_HALF = 0.5  # of a side of the layout, which one channel sets if it is wider
+_HALF = 0.5  # share of a side of the layout beyond which the width of one channel decides that side [1]
 _WELLS_UM, _FEW_IN_A_WELL = 10.0, 4  # wells that could be one: how near to each other they lie, with how many devices
 _NEIGHBOUR_UM = 5.0  # rings this near to each other could be one [um]
 
@@ -186,7 +186,7 @@ def long_rows(subject: Subject, groups: Sequence[MatchedDevices]) -> Iterator[Re
 
 
 def wide_channels(subject: Subject) -> list[Remark]:
-    """Return the transistors with a channel that is wide for one gate and one strap at each side, or for the layout."""
+    """Return the transistors with a channel too wide for one gate and a strap at each side, or for the layout."""
     limit, sides = subject.limits["room.channel"], (subject.box.height(), subject.box.width())
     part = 2.0 if _are_few(subject) else _HALF
     wide: dict[PlacedDevice, float] = {}
@@ -195,9 +195,9 @@ def wide_channels(subject: Subject) -> list[Remark]:
         if limit.beyond(finger.w_um) and finger.w_um > min(_WIDE_RATIO * finger.l_um, part * side):
             wide[placed] = max(finger.w_um, wide.get(placed, 0.0))
     devices, most = list(wide), max(wide.values(), default=0.0)
-    why = f"channels of {names_of(devices)} are up to {most:.3g} um wide: gate and straps are long and thin"
-    share = most / subject.um(max(sides))
+    why, share = f"channels of {names_of(devices)} are up to {most:.3g} um wide", most / subject.um(max(sides))
     why += f", {100 * share:.0f} % of the longer side of the layout" * (share > part)
+    why += ": gate and straps are long and thin"
     return subject.finding("room.channel", most, why, devices=devices)
 
 
@@ -230,7 +230,7 @@ def empty_rings(subject: Subject) -> list[Remark]:
 
 
 def wide_rings(subject: Subject) -> list[Remark]:
-    """Return whether the rings around transistors are large for what is in them."""
+    """Return whether the rings around transistors are too large for what is in them."""
     half, whole, inside = subject.technology.to_dbu(_CLOSE_UM), kdb.Region(), kdb.Region()
     mos, count = [placed for placed in subject.placed if placed.device.is_mos], 0
     for box, hole in (ring for net in subject.nets for ring in rings_of(subject, net)):
@@ -242,7 +242,7 @@ def wide_rings(subject: Subject) -> list[Remark]:
     drawn += region_of(box for placed in subject.placed if not placed.device.is_mos for box in placed.boxes)
     filled = drawn.sized(half).merged().sized(-half) & inside
     share = filled.area() / whole.merged().area() if count else 1.0
-    why = f"devices fill {100 * share:.3g} % of the area of the {count} rings around them"
+    why = f"devices fill {100 * share:.3g} % of the area of the {count} ring{'s' * (count > 1)} around them"
     return subject.finding("rings.share", share, why, where=whole.bbox())
 
 

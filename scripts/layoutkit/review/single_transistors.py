@@ -241,7 +241,7 @@ def dummies_away(subject: Subject) -> Iterator[Remark]:
         upright = bool(placed.fingers[0].around and placed.fingers[0].around.vertical)
         own, other = turned(one, upright=upright), turned(its, upright=upright)
         off = 1 - (min(own.top, other.top) - max(own.bottom, other.bottom)) / min(own.height(), other.height())
-        why = f"the dummy {placed.id} is not in the row of the transistor whose net it is on: {names_of(alike)}"
+        why = f"the dummy {placed.id} is not in the row of {names_of(alike)}, whose net it is on"
         yield from found or subject.finding("rings.row", min(off, 1.0), why, devices=[placed], cause="dummies away")
 
 
@@ -258,7 +258,7 @@ def far_taps(subject: Subject) -> list[Remark]:
     if not limit.beyond(away):
         return []
     devices = [placed for placed in mos if not (region_of(placed.boxes) & far).is_empty()]
-    why = f"channels of {names_of(devices)} lie about {away:.2g} um from the next tap of a well or the substrate"
+    why = f"channels of {names_of(devices)} lie about {away:.2g} um from the nearest tap of a well or the substrate"
     return subject.finding("rings.taps", away, why, where=far.bbox(), devices=devices)
 
 
@@ -270,7 +270,7 @@ def turned_bars(subject: Subject) -> Iterator[Remark]:
             sides = (placed.boxes[0].width(), placed.boxes[0].height())  # one of them is the length of the bar
             away = [abs(subject.um(side) - placed.fingers[0].l_um) for side in sides]
             if min(sides) > _SQUARE * max(sides):
-                continue  # whose longer side says nothing
+                continue  # a square has no direction
             upright = away[1] < away[0]
             kinds.setdefault(placed.device.model, ([], []))[upright].append(placed)
     for ways in kinds.values():
@@ -311,7 +311,7 @@ def matched_units(subject: Subject, groups: Sequence[MatchedDevices]) -> Iterato
 
 
 def _in_plain_order(subject: Subject, group: MatchedDevices) -> list[Remark]:
-    """Return whether the copies of a mirror stand in its row behind each other, all at one side of the reference."""
+    """Return whether all copies of a mirror stand in one row with its reference, on the same side of it."""
     references = [each for each in group.devices if each.device.terminals["d"] == each.device.terminals["g"]]
     if group.words != _MIRROR or len(references) != 1 or len(group.devices) < _FEWEST_IN_ORDER or group.spread:
         return []
@@ -322,9 +322,8 @@ def _in_plain_order(subject: Subject, group: MatchedDevices) -> list[Remark]:
         after, before = ([box.left >= first.right for box in rest], [box.right <= first.left for box in rest])
         if all(beside) and (all(after) or all(before)):
             gaps = sorted(subject.um(abs(box.center().x - first.center().x)) for box in rest)
-            why = (
-                f"the copies of {own.id} in {group.called} stand at one side of it, {gaps[0]:.3g} to {gaps[-1]:.3g} um"
-            )
+            why = f"all copies of {own.id} in {group.called} stand on one side of {own.id}, "
+            why += f"{gaps[0]:.3g} to {gaps[-1]:.3g} um away"
             return subject.finding("group-apart.order", gaps[-1] - gaps[0], why, devices=group.devices)
     return []
 
@@ -350,7 +349,10 @@ def _unlike_lengths(subject: Subject) -> Iterator[Remark]:
 
 
 def _unlike_followers(subject: Subject) -> Iterator[Remark]:
-    """Yield the second stages whose size is a multiple of that of the loads that drive them, not their channels."""
+    """Yield the second stages with channels unlike those of the loads that drive them, or far away from these.
+
+    Their size is a multiple of that of the loads.
+    """
     grouped = {name for module in subject.roles.groups for name in module.devices}
     for module in subject.roles.groups:
         loads = [p for p in subject.devices(module.devices) if p.device.is_mos and subject.images(p)]
@@ -372,7 +374,7 @@ def _unlike_followers(subject: Subject) -> Iterator[Remark]:
 
 
 def _replicas(subject: Subject, groups: Sequence[MatchedDevices]) -> Iterator[Remark]:
-    """Yield the diodes of the kind, channels and rail of a pair of loads, in no group, that stand elsewhere."""
+    """Yield the diodes in no group that have the model, channels and rail of a pair of loads but stand elsewhere."""
     grouped = {placed for group in groups for placed in group.devices}
     alike: dict[tuple[object, ...], list[MatchedDevices]] = defaultdict(list)
     for group in groups:
@@ -388,8 +390,8 @@ def _replicas(subject: Subject, groups: Sequence[MatchedDevices]) -> Iterator[Re
 
 
 def _stands_away(subject: Subject, placed: PlacedDevice, others: Sequence[PlacedDevice], gap: float) -> list[Remark]:
-    """Return whether what follows some matched transistors lies too far from them."""
-    why = f"{placed.id}, of the same kind as {names_of(others)} and at a voltage of theirs, lies {gap:.3g} um from them"
+    """Return whether a transistor of the same kind as some matched ones lies too far from them."""
+    why = f"{placed.id}, of the same kind and on the same source net as {names_of(others)}, lies {gap:.3g} um from them"
     return subject.finding("group-apart.replica", gap, why, devices=[placed, *others], cause="replicas")
 
 
@@ -422,5 +424,5 @@ def _open_joints(subject: Subject, groups: Sequence[MatchedDevices]) -> list[Rem
             found |= dict.fromkeys(own)
             nets.append(net)
     devices = list(found)
-    why = f"{names_of(devices)} meet at {', '.join(nets[:4])}, but share no diffusion there"
+    why = f"{names_of(devices)} are in series at {', '.join(nets[:4])}, but share no diffusion there"
     return subject.finding("room.joint", len(nets), why, devices=devices, nets=nets)

@@ -286,7 +286,7 @@ def parts_apart(subject: Subject) -> list[Remark]:
             if len(ends) == 2 or (net["g"] not in own and net["g"] != net["d"]):
                 key = (*ends, *gate)
                 alike[key].append(placed)
-    outputs: dict[tuple[str, str, str], list[PlacedDevice]] = defaultdict(list)  # of inverters, switches at a source
+    outputs: dict[tuple[str, str, str], list[PlacedDevice]] = defaultdict(list)  # inverters switched at a source
     for placed in [each for devices in alike.values() for each in devices]:
         outputs["", placed.device.terminals["d"], placed.device.terminals["g"]].append(placed)
     for key, both in outputs.items():

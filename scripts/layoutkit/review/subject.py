@@ -44,7 +44,7 @@ MOST_CONTACTS = 300
 
 
 def kept(function: Callable[Concatenate[Subject, P], T]) -> Callable[Concatenate[Subject, P], T]:
-    """Let what is asked of a subject be found once; the answer is shared, not to be changed."""
+    """Keep the answers of a function for each subject; they are shared, not to be changed."""
 
     @wraps(function)
     def found(subject: Subject, /, *args: P.args, **named: P.kwargs) -> T:

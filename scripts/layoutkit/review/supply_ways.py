@@ -37,7 +37,7 @@ _SWITCHING = ("switching", "clocked")
 class Neck(NamedTuple):
     """A wire that is the only way to some devices: conductor, box, width and length [dbu], and these devices.
 
-    Others are those that it leads to as well, but leave it before.
+    ``others`` are devices that it leads to as well, but that branch off before its end.
     """
 
     conductor: str
@@ -63,7 +63,7 @@ def supply_necks(subject: Subject) -> Iterator[Remark]:
         labels = [(name, kdb.Box(point, point)) for name, point, _ in subject.labels.get(net, ())]
         rails = _port_rails(subject, net, labels)
         ends = {p: each for p, each in supply_ends(subject, net).items() if p.device.type != "resistor"}
-        found = necks(subject, net, labels, ends)  # wires add nothing to the resistance of a resistor
+        found = necks(subject, net, labels, ends)  # a resistor has far more resistance than its wires
         found = [neck for neck in found if not any(neck.box.inside(rail) for rail in rails)]
         shared = {}
         for neck in found:
@@ -210,9 +210,9 @@ class _Ways:
         self.fed = {placed: each for placed, each in self.fed.items() if not whole.isdisjoint(p for p, _ in each)}
 
     def lost(self, region: kdb.Region) -> list[PlacedDevice]:
-        """Return the devices that no way leads to without the metal over a region, which their own is beside.
+        """Return the devices that no way leads to without the metal over a region, though their own metal remains.
 
-        What of a piece is not over the region stays a way, if it is in line with what is, or wide.
+        What a piece has outside of the region remains a way if it is wide, or in line with what is over the region.
         """
         left: dict[int, kdb.Region] = {}
         wide = self.subject.technology.to_dbu(_WIDE_UM)
@@ -228,7 +228,7 @@ class _Ways:
             beside = bits.sized(-wide // 2).sized(wide // 2)
             for part in (bits - beside).merged().each():
                 along = longer_side((kdb.Region(part).sized(1) & region).bbox())
-                if along**2 <= 2 * part.area():  # it goes on from it, not beside it
+                if along**2 <= 2 * part.area():  # it leads on from the region, not along it
                     beside.insert(part)
             outlines = {number: kdb.Region(self.pieces.pieces[number][1]) for number in over}
             left |= {number: each & beside for number, each in outlines.items() if not (each & region).is_empty()}

@@ -292,7 +292,7 @@ class SymmetryReview:
 
     @cached_property
     def counterparts(self) -> set[frozenset[str]]:
-        """The pairs of signals of both halves: of the structure, of the two of a pair, and the tails of equal pairs."""
+        """The pairs of signals of halves: of symmetric structures, of pairs of devices, and tails of equal pairs."""
         subject, tails = self.subject, defaultdict[object, list[str]](list)
         pairs = {frozenset(pair) for group in self._structure.symmetry for pair in group.net_pairs}
         modules = [subject.devices(m.devices) for m in subject.roles.groups if m.type == "differential_pair"]

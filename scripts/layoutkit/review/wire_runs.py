@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     _Places = dict[tuple[str, str], dict[tuple[str, ...], list[kdb.Box]]]
 
 _OWN_UM = (0.3, 1.5)  # so near to transistors on both nets, their terminals lie over each other and side by side [um]
-_CROSSED_UM = 20.0  # longer wires may be crossed in proportion [um]
+_CROSSED_UM = 20.0  # longer wires may be crossed more often, in proportion [um]
 _WORTH = 0.06  # share of the layout's longer side that a way must have, too [1]
 _BETWEEN = ("between",)  # in place of layers
 _WIDE = 2  # metal is wide from twice as many times the minimum width on, if that is twice what its current needs, too
@@ -108,10 +108,10 @@ class WireRuns:
     def beside_one_half(self) -> list[Remark]:
         """Return the ways of a signal along a net of one half that are longer than those along its counterpart.
 
-        Where the signal has a counterpart, that along the other half counts.
+        If the signal has a counterpart itself, its way is compared with that of the counterpart along the other half.
         """
         found, several = [], Counter(net for pair in self.counterparts for net in pair)
-        ports = {*self.subject.circuit.ports}  # an end of both or of none: else the halves lead on differently
+        ports = {*self.subject.circuit.ports}  # both nets are ports, or none is: else the two halves go on differently
         pairs = [p for p in self.counterparts if all(several[net] == 1 for net in p) and len(p & ports) != 1]
         image = {net: other for pair in pairs for net in pair for other in pair - {net}}
         on = {net: {end.device for end in ends} for net, ends in self.subject.circuit.nets.items()}
@@ -124,7 +124,7 @@ class WireRuns:
                 boxes, its = self._along(third, one), self._along(image.get(third, third), image[one])
                 length = sum(map(longer_side, boxes)) - sum(map(longer_side, its))
                 if 2 * length > sum(map(longer_side, boxes)):
-                    words = f"{image[third]}, its counterpart, along" if third in image else "along its counterpart"
+                    words = f"its counterpart {image[third]} along" if third in image else "along its counterpart"
                     why = f"{third} runs {self.subject.um(length):.3g} um farther along {one} than {words} {image[one]}"
                     found.append(Run(length, box_around(boxes), (third, one, image[one]), (), why))
                     break
@@ -133,7 +133,7 @@ class WireRuns:
     def ends_of_switches(self) -> Iterator[Remark]:
         """Yield the switches of signals with a bar of one end over one of the other, or both ends side by side.
 
-        What is off still couples. Diodes hold the gate of a current source between two nets, which is no switch.
+        A switch that is off still couples. A transistor whose gate a diode holds is a current source, not a switch.
         """
         subject, reach, seen = self.subject, self.subject.technology.to_dbu(OWN_UM), set[frozenset[str]]()
         for placed in (placed for placed in subject.placed if placed.id in subject.both_ways):
@@ -159,7 +159,7 @@ class WireRuns:
                 )
 
     def crossed(self) -> Iterator[Remark]:
-        """Yield the bias nets that are often crossed by what swings from rail to rail, and held ones that ever are."""
+        """Yield the bias nets that signals from rail to rail cross often, and sampled nets that they cross at all."""
         subject, loud = self.subject, self.coupling.loud - self.coupling.outputs
         for net in [net for net in self.nets if net in self._crossable]:
             held, places = net in self.coupling.held, dict[str, kdb.Region]()
@@ -171,8 +171,8 @@ class WireRuns:
             count = {other: each.merged().count() for other, each in places.items() if not each.is_empty()}
             nets, wires = sorted(count, key=subject.number.__getitem__), subject.metal(net).values()
             length = subject.um(sum(wire_length(piece) for metal in wires for piece in metal.each())) if nets else 0.0
-            why = f"{'sampled' if held else 'bias'} {net}, {length:.3g} um long, is crossed by {listed(nets)} at "
-            why += f"{sum(count.values())} place{'s' * (sum(count.values()) > 1)}"
+            why = f"the {'sampled' if held else 'bias'} net {net}, {length:.3g} um long, is crossed by {listed(nets)}"
+            why += f" at {sum(count.values())} place{'s' * (sum(count.values()) > 1)}"
             figure = sum(count.values()) / (1.0 if held else max(1.0, length / _CROSSED_UM))
             yield from subject.finding(
                 "coupling.held" if held else "coupling.crossed", figure, why,
@@ -233,13 +233,16 @@ class WireRuns:
             below = {net for net in nets if not (subject.shapes(net, lower) & plates).is_empty()}
             above = nets - below
             apart, (one, other) = len(below) == 1 == len(above), (", ".join(below), ", ".join(above))
-            wrong = apart and below <= self.coupling.quiet and above <= self.coupling.loud
-            why = f"the bottom plate of {placed.id} is on the sensitive net {one}, the top plate on the driven {other}"
+            wrong, cure = apart and below <= self.coupling.quiet and above <= self.coupling.loud, ""
+            why = (
+                f"{placed.id} has its bottom plate on the sensitive net {one}, its top plate on the driven net {other}"
+            )
             if apart and nets in self.counterparts:
                 wrong = 2 * self._bottom_area(lower, nets, below) != self._bottom_area(lower, nets, nets)
-                why = f"the bottom plate of {placed.id} is on {one}, the top plate on its counterpart {other}"
+                why = f"{placed.id} has its bottom plate on {one}, its top plate on the counterpart {other} of that net"
+                cure = "divide it into two equal capacitors in parallel, the plates of one of them exchanged"
             yield from subject.finding(
-                "passives.bottom", int(wrong), why, devices=[placed], nets=nets, cause="bottom plates"
+                "passives.bottom", int(wrong), why, what_to_do=cure, devices=[placed], nets=nets, cause="bottom plates"
             )
 
     def _bottom_area(self, lower: str, ends: AbstractSet[str], nets: AbstractSet[str]) -> int:
@@ -320,7 +323,7 @@ class WireRuns:
 
     @cached_property
     def _met(self) -> tuple[_Places, dict[tuple[str, str], kdb.Region]]:
-        """Where two nets run along each other, and where they only cross, one of them still. [dbu]"""
+        """Where two nets run along each other, and where a still or sampled net and another one only cross. [dbu]"""
         conductors, still = self.subject.technology.conductors, [net in self._crossable for net in self.nets]
         found: dict[tuple[int, int], dict[tuple[str, ...], list[kdb.Box]]] = defaultdict(lambda: defaultdict(list))
         crossings: dict[tuple[str, str], kdb.Region] = defaultdict(kdb.Region)
@@ -394,7 +397,7 @@ class WireRuns:
     def _owners(self) -> dict[int, list[tuple[PlacedDevice, set[str]]]]:
         """The transistors on each diffusion, by its number, and the nets of these and of their groups."""
         related: dict[int, set[str]] = defaultdict(set)
-        for group in (group for group in self.groups if group.words != LOAD_DIODES):  # of two mirrors
+        for group in (group for group in self.groups if group.words != LOAD_DIODES):  # they belong to two mirrors
             nets = {net for each in group.relatives for net in each.device.terminals.values()}
             for placed in group.devices:
                 related[placed.index] |= nets

@@ -104,7 +104,7 @@ def test_a_capacitor_between_the_drains_of_a_pair(several, expected):
             planted.via3(net, x, track)
             planted.box("Metal4" if net == bottom else "Metal5", x - 0.3, track - 0.3, x + 0.3, 31)
         planted.square("Via4", left + 2.5, tracks[top], 0.26)
-    assert severities(planted.review(), "passives", "its counterpart") == expected
+    assert severities(planted.review(), "passives", "the counterpart") == expected
 
 
 @both("net-pair.wires", "should")
@@ -204,4 +204,4 @@ def held(where, driver="ck"):
 )
 def test_a_sampled_node_that_its_clock_crosses(where, driver, expected):
     """A strip of the clock or of the input, across the wire to the capacitor or before it."""
-    assert severities(held(where, driver).review(), "coupling", "sampled h") == expected
+    assert severities(held(where, driver).review(), "coupling", "sampled net h") == expected

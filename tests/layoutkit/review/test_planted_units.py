@@ -21,8 +21,8 @@ def in_a_row(second, third):
 
 @both("group-apart.order", "should")
 def test_the_copies_of_a_reference_at_one_side_of_it(figure, expected):
-    assert severities(in_a_row(4, 4 + figure), "group-apart", "at one side") == expected
-    assert severities(in_a_row(-4, 4 + figure), "group-apart", "at one side") == set()
+    assert severities(in_a_row(4, 4 + figure), "group-apart", "on one side") == expected
+    assert severities(in_a_row(-4, 4 + figure), "group-apart", "on one side") == set()
 
 
 @both("group-unlike.edge", "should")
@@ -85,7 +85,7 @@ def test_a_ring_larger_than_what_it_encloses(figure, expected):
         planted.box(layer, 5, 2, 19, 2 + (441 * figure - 9.68) / 14)
     planted.mos("M1", "nmos", 1.6, 5, 4, 1, "out in vss vss")
     review = tracks(planted, ports=("out", "in")).review()
-    assert severities(review, "rings", "of the area of the 1 rings around them") == expected
+    assert severities(review, "rings", "of the area of the 1 ring around them") == expected
 
 
 @both("rings.taps", "should")
@@ -96,7 +96,7 @@ def test_a_channel_far_from_the_next_tap(figure, expected):
         planted.mos("M1", "nmos", 4, 0, 4, 0.5, "y x vss vss")
         planted.mos("M2", "nmos", figure - 1.75 - 1 - SIDE, 10, 4, 1, f"out {gate} vss vss")
         review = tracks(planted, ports=("out", "in", "x", "y")).review()
-        assert severities(review, "rings", "from the next tap") == found
+        assert severities(review, "rings", "from the nearest tap") == found
 
 
 @both("flow-order.parts", "should")
