@@ -21,7 +21,7 @@ SPARE = 60
 ROOMS = {
     "designgraph": (2250, 13),
     "layoutkit": (714, 8),
-    "layoutkit/circuit": (10404, 47),
+    "layoutkit/circuit": (10413, 47),
     "layoutkit/draw": (7288, 29),
     "layoutkit/drc": (1684, 11),
     "layoutkit/explore": (1977, 11),

@@ -374,10 +374,16 @@ class Mirrors:
         if any(each.type != device.type for each in self._channels.inverting(tops[0])):
             return None  # half of an inverter, which the source starves
         beside = [each for each in self._channels.drains.get(net, ()) if each is not device]
-        opposite = any(each.type != device.type for each in self._channels.sources.get(net, ()))
-        if clean and (self._channels.others.get(net) or beside or opposite):
-            return None
-        return None if any(each.type == device.type for each in beside) else tops[0]
+        opposite = [each for each in self._channels.sources.get(net, ()) if each.type != device.type]
+        fed = any(each.type == device.type for each in beside)
+        if clean:
+            fed = bool(self._channels.others.get(net)) or not all(self._shuts(each, net) for each in beside + opposite)
+        return None if fed else tops[0]
+
+    def _shuts(self, device: Device, net: str) -> bool:
+        """Whether a transistor is no more than a switch that pulls a net to a supply, as at shutdown."""
+        ends = {device.terminals["d"], device.terminals["s"]} - {net}
+        return ends <= self._supplies.nets and self._channels.is_switch(device, by_port=True)
 
     def _cascodes(self, bottoms: Sequence[Device], closer: Device | None) -> list[Device]:
         """Return the cascodes above a mirror that share a gate, in the order of the mirror; none or at least two."""

@@ -80,7 +80,8 @@ def inverters(channels: Channels, taken: Collection[str], current_sources: Colle
         core = (types["pmos"], types["nmos"])
         on_rails = [device.terminals["s"] in channels.supplies for device in core]
         ends = [_ends_as_stage(channels, device, current_sources) for device in core]
-        if all(on_rails) or (all(ends) and len(channels.drains[drain]) == 2):  # more are a gate such as NAND
+        logic = any(d.terminals["s"] in channels.supplies for d in channels.drains[drain] if d not in core)  # as a NAND
+        if all(on_rails) or (all(ends) and not logic):
             found.append(Found("inverter", tuple(device.id for device in core), {"input": gate, "output": drain}))
     return found
 

@@ -200,7 +200,7 @@ class SymmetryGraph:
 
     def _switches(self, index: int) -> bool:
         if self.elements[index].key[0] == BOTH_WAYS:
-            return True
+            return not self._floats(index)
         drain, source = self.elements[index].on("d"), self.elements[index].on("s")
         if not drain or source in self.supplies or self.elements[index].is_diode:
             return False
@@ -210,6 +210,12 @@ class SymmetryGraph:
             return stored or gates or not self._conducts(source, index)
         beyond = any(other != index for other in self._leading(drain))
         return not self._conducts(source, index) or not (beyond or drain in self.ports or drain in self.supplies)
+
+    def _floats(self, index: int) -> bool:
+        """Whether PMOS transistors feed a current into one end of a transistor that NMOS ones take from the other."""
+        ends = self.elements[index].channel
+        kinds = [{self.elements[i].key[1] for i, role in self.on_net.get(net, ()) if role in "ds"} for net in ends]
+        return sorted(map(sorted, kinds)) == [["nmos"], ["pmos"]]
 
     def is_passed_beside(self, index: int, gate: str) -> bool:
         """Whether a gate is that of the other half of a transmission gate of which an element is one half."""

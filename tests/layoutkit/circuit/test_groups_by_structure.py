@@ -491,6 +491,61 @@ CIRCUITS = {
             ("current_mirror", "M1 M2", "M1", "switched"),
         },
     ),
+    "sources that float between the halves of a class AB stage are no switches": (
+        """
+        M1 f1 inp t vss nch w=8u l=0.5u
+        M2 f2 inn t vss nch w=8u l=0.5u
+        M3 t nb vss vss nch w=4u l=0.5u
+        M4 f1 pb vdd vdd pch w=9u l=0.5u
+        M5 f2 pb vdd vdd pch w=9u l=0.5u
+        M6 p1 pc f1 vdd pch w=8u l=0.5u
+        M7 p2 pc f2 vdd pch w=8u l=0.5u
+        M8 p1 b n1 vss nch w=2u l=0.5u
+        M9 n1 c p1 vdd pch w=4u l=0.5u
+        M10 p2 b n2 vss nch w=2u l=0.5u
+        M11 n2 c p2 vdd pch w=4u l=0.5u
+        M12 n1 bias vss vss nch w=4u l=0.5u
+        M13 n2 bias vss vss nch w=4u l=0.5u
+        M14 o p1 vdd vdd pch w=20u l=0.5u
+        M15 o n1 vss vss nch w=10u l=0.5u
+        M16 q p2 vdd vdd pch w=20u l=0.5u
+        M17 q n2 vss vss nch w=10u l=0.5u
+        """,
+        {
+            ("differential_pair", "M1 M2"),
+            ("current_mirror", "M4 M5", None, "driven"),
+            ("cascode_pair", "M6 M7"),
+            ("cascode_pair", "M10 M8"),
+            ("cascode_pair", "M11 M9"),
+            ("load_pair", "M12 M13"),
+            ("symmetric_pair", "M14 M16"),
+            ("symmetric_pair", "M15 M17"),
+        },
+    ),
+    "wide-swing mirror whose inner nets switches shut down": (
+        """
+        M1 x i vss vss nch w=4u l=1u
+        M2 y i vss vss nch w=4u l=1u
+        M3 i b x vss nch w=4u l=0.3u
+        M4 o b y vss nch w=4u l=0.3u
+        M5 x en vss vss nch w=1u l=0.2u
+        M6 y en vss vss nch w=1u l=0.2u
+        """,
+        {("current_mirror", "M1 M2", "M1", "wide_swing"), ("cascode_pair", "M3 M4")},
+    ),
+    "starved inverter that a switch joins with its input": (
+        """
+        M1 r pb vdd vdd pch w=2u l=0.5u
+        M2 o a r vdd pch w=2u l=0.2u
+        M3 o a s vss nch w=1u l=0.2u
+        M4 s nb vss vss nch w=1u l=0.5u
+        M5 o phi1 a vss nch w=1u l=0.2u
+        C1 a in 1p
+        M6 q o vdd vdd pch w=2u l=0.2u
+        M7 q o vss vss nch w=1u l=0.2u
+        """,
+        {("inverter", "M2 M3"), ("inverter", "M6 M7")},
+    ),
     "complementary input pairs among dummies of their unit between floating nets": (
         """
         M1 t inp x vss nch w=1u l=0.6u
