@@ -5,7 +5,6 @@ Its limits are those of ``limits.yaml``, with those that the user states instead
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -29,6 +28,7 @@ MOST_PLACES = 24
 """Further places of one finding that are kept, the worst first."""
 _IN_WORDS = frozenset({"um", "ohm", "fF"})  # units that a reader needs no sentence for
 _FILE = Path(__file__).with_name("limits.yaml")
+_LARGEST = 1e6  # figure of a limit; larger distances do not fit in a layout
 
 
 class Spot(NamedTuple):
@@ -268,7 +268,7 @@ def limits_with(given: Mapping[str, Mapping[str, Any]] | None) -> dict[str, Limi
     """Return the limits with those that the user states, such as ``{"axis": {"must": 2}}``; null is never.
 
     Raises:
-        LayoutkitError: If a name is no limit, or a figure is negative or inverted; the details list every fault.
+        LayoutkitError: If a name is no limit, or figures are out of range or inverted; the details list all.
     """
     limits = dict(shipped_limits())
     faults = [f"{name!r} is no limit{did_you_mean(name, limits)}" for name in given or {} if name not in limits]
@@ -281,9 +281,9 @@ def limits_with(given: Mapping[str, Mapping[str, Any]] | None) -> dict[str, Limi
         if floor and "must" in values and floor not in (given or {}):  # the user's share holds for small ones, too
             limits[floor] = replace(limits[floor], must=0.0)
         faults += [
-            f"{name}.{severity} is {value}, and must be a figure of 0 or more, or null for never"
+            f"{name}.{severity} is {value}, and must be a figure from 0 to {_LARGEST:g}, or null for never"
             for severity, value in values.items()
-            if value is not None and not 0 <= value < math.inf
+            if value is not None and not 0 <= value <= _LARGEST
         ]
         limit = limits[name]
         if limit.is_inverted and "should" not in values:  # the stricter must that the user states holds for both

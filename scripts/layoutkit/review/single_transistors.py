@@ -249,8 +249,9 @@ def far_taps(subject: Subject) -> list[Remark]:
     """Return whether channels lie far from any tap, though the process may allow more."""
     mos = [placed for placed in subject.placed if placed.device.is_mos and not subject.is_idle(placed)]
     limit, far = subject.limits["rings.taps"], region_of(box for placed in mos for box in placed.boxes)
-    away = limit.should or limit.must or 0.0
-    while away and not subject.taps.is_empty():
+    stated = limit.must if limit.should is None else limit.should
+    away = max(stated or 0.0, subject.technology.dbu_um)
+    while stated is not None and not subject.taps.is_empty():
         farther = far - subject.taps.sized(subject.technology.to_dbu(away))
         if farther.is_empty():
             break

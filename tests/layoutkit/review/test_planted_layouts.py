@@ -1752,6 +1752,7 @@ def test_each_finding_of_an_axis_has_the_figure_and_the_limit_of_its_own_devices
     ("limits", "fault"),
     [
         ({"axis": {"must": -1}}, "axis.must is -1"),
+        ({"rings.taps": {"should": 1.1e6}}, "rings.taps.should is 1100000.0, and must be a figure from 0 to 1e.06"),
         ({"axis": {"should": -0.1}, "coupling": {"must": math.nan}}, "axis.should is -0.1.*coupling.must is nan"),
         ({"axis": {"must": 0.1, "should": 5}}, "axis: should is 5, and must is 0.1: state a should of 0.1 or less"),
         ({"axis": {"should": 5}}, "axis: should is 5, and must is 1 as shipped"),
@@ -1761,6 +1762,12 @@ def test_each_finding_of_an_axis_has_the_figure_and_the_limit_of_its_own_devices
 def test_limits_that_make_no_sense_are_refused(limits, fault):
     with pytest.raises(LayoutkitError, match=fault):
         limits_with(limits)
+
+
+@pytest.mark.parametrize("figure", [0, 1e-9, 1e6])
+def test_a_review_by_any_figure_as_all_limits_ends(figure):
+    planted = source(20)
+    assert planted.review(limits={name: {"must": figure, "should": figure} for name in shipped_limits()}).findings
 
 
 def test_limits_in_their_order_are_taken():

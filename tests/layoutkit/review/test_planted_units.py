@@ -97,6 +97,8 @@ def test_a_channel_far_from_the_next_tap(figure, expected):
         planted.mos("M2", "nmos", figure - 1.75 - 1 - SIDE, 10, 4, 1, f"out {gate} vss vss")
         review = tracks(planted, ports=("out", "in", "x", "y")).review()
         assert severities(review, "rings", "from the nearest tap") == found
+    nowhere = tracks(planted, ports=("out", "in", "x", "y")).review(limits={"rings.taps": {"must": None, "should": 0}})
+    assert severities(nowhere, "rings", "from the nearest tap") == {"should"}
 
 
 @both("flow-order.parts", "should")
