@@ -127,7 +127,7 @@ class _Search:
                     yield from self._apart(rank, cells, words.format(**_facts(alike[0])))
 
     def _apart(self, rank: float, cells: Sequence[Sequence[Device]], what: str) -> Iterator[_Line]:
-        """Yield the line that tells in what the cells that have something in common differ; none for logic alone."""
+        """Yield the line on how cells with something in common differ; none if all of them are logic."""
         devices = [device for cell in cells for device in cell]
         if all(device.id in self._logic for device in devices):
             return  # in which nothing matches

@@ -1,5 +1,5 @@
 # A deck that leaves by "exit" writes what it has so far and ends with status 0, as if it had checked everything. The
-# thread ends the deck and its children where the process that waits for it was killed itself.
+# thread ends the deck and its children if the process that waits for them was killed.
 [Kernel.singleton_class, Process.singleton_class, Kernel].each do |place|
   place.class_eval do
     def exit(*args)

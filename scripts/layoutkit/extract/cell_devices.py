@@ -95,7 +95,7 @@ def cell_devices(drawn: LayersOfCell) -> CellDevices:
 
 
 def _mark_cells_alone(technology: Technology, specs: list[PassiveSpec]) -> bool:
-    """Return whether the markers of cells of one size mark nothing else; of another size they are theirs as well."""
+    """Return whether the markers of cells of one size mark no other devices."""
     others = {name for each in technology.passives.values() if each.cell is None for name in each.markers}
     others |= {name for each in technology.devices.values() for name in each.marked_by} | {*technology.roles.values()}
     return all(spec.cell is not None and spec.cell.marker not in others for spec in specs)
@@ -116,7 +116,7 @@ class _Search:
     def read(self, specs: list[PassiveSpec], marker: kdb.Polygon, *, alone: bool) -> None:
         """Add the device in ``marker`` to what is found, or the marker and what differs to its loose shapes.
 
-        A marker that is not ``alone`` marks other devices as well: of another size it is theirs.
+        A marker that is not ``alone`` marks other devices as well: if its size is not that of a cell, it is theirs.
         """
         window, reasons, kind = kdb.Region(marker), list[str](), specs[0].type
         otherwise = "it holds no emitter of a known device"
@@ -196,7 +196,7 @@ class _Search:
         left, bottom = outline.center().x - wide // 2, outline.center().y - long // 2
         found.emitters[spec.name].insert(kdb.Box(left, bottom, left + wide, bottom + long))
         found.windows.insert(window)
-        if not cell.fixed:  # in one of one size, diffusion is what it looks like, and its taps are taps
+        if not cell.fixed:  # in a cell of one size, diffusion and taps are read as drawn
             found.blocked.insert(window)
 
 
