@@ -32,6 +32,7 @@ _SQUARE = 0.9  # shorter over longer side of a bar that may lie in either direct
 _FEWEST_CHANNELS = 4  # of a diffusion in which dummies at the ends alone are fewer than its channels
 _MIRROR = MODULE_TYPES["current_mirror"].words
 _LOADS = MODULE_TYPES["load_pair"].words
+_CASCODES = MODULE_TYPES["cascode_pair"].words
 _FEWEST_IN_ORDER = 3  # devices from which on a mirror has a middle
 _NEXT_UM = 10.0  # from a transistor to one that it could share a diffusion with [um]
 
@@ -282,7 +283,7 @@ def turned_bars(subject: Subject) -> Iterator[Remark]:
 
 def few_contacts(subject: Subject) -> list[Remark]:
     """Return the transistors with a single contact on each source or drain where several fit."""
-    contact, least = subject.technology.contact, int(subject.limits["single-cut.contacts"].should or 0)
+    contact, limit = subject.technology.contact, subject.limits["single-cut.contacts"]
     pitch = contact.size + contact.space
     few: dict[PlacedDevice, int] = {}
     for net in subject.nets:
@@ -291,7 +292,7 @@ def few_contacts(subject: Subject) -> list[Remark]:
                 strips = (len(placed.boxes) + 1) // 2
                 wide = subject.technology.to_dbu(placed.fingers[0].w_um) - contact.size - contact.space // 2
                 fit = int(wide // pitch) + 1
-                if 0 < len(feeds.points) <= strips and fit > least:
+                if 0 < len(feeds.points) <= strips and limit.beyond(fit):
                     few[placed] = max(few.get(placed, 0), fit)
     why = (
         f"sources or drains of {names_of([*few])} have one contact each, where up to {max(few.values(), default=0)} fit"
@@ -407,8 +408,11 @@ def _kind(placed: PlacedDevice) -> tuple[object, ...]:
 
 
 def _open_joints(subject: Subject, groups: Sequence[MatchedDevices]) -> list[Remark]:
-    """Return the single channels in series, of equal widths, that could share a diffusion but have one each."""
-    strict = {placed for group in groups if group.strict for placed in group.devices}
+    """Return the single channels of equal widths on one inner net that could share a diffusion but have one each.
+
+    Matched transistors and their cascodes are rows of their own.
+    """
+    matched = {placed for group in groups if group.strict or group.words == _CASCODES for placed in group.devices}
     on: dict[tuple[str, str, str], list[PlacedDevice]] = defaultdict(list)
     for placed in (each for each in subject.placed if each.device.is_mos and not subject.is_idle(each)):
         terminals = placed.device.terminals
@@ -418,12 +422,12 @@ def _open_joints(subject: Subject, groups: Sequence[MatchedDevices]) -> list[Rem
     found: dict[PlacedDevice, None] = {}
     nets: list[str] = []
     for (_, _, net), own in on.items():
-        single = all(len(placed.boxes) == 1 for placed in own) and not strict.issuperset(own)
+        single = all(len(placed.boxes) == 1 for placed in own) and not matched.issuperset(own)
         if len(own) != 2 or not single or len({finger.w_um for placed in own for finger in placed.fingers}) > 1:
             continue
         if not own[0].islands & own[1].islands and subject.um(gap_between(own[0].box, own[1].box)) <= _NEXT_UM:
             found |= dict.fromkeys(own)
             nets.append(net)
     devices = list(found)
-    why = f"{names_of(devices)} are in series at {', '.join(nets[:4])}, but share no diffusion there"
+    why = f"{names_of(devices)} meet at {', '.join(nets[:4])}, but share no diffusion there"
     return subject.finding("room.joint", len(nets), why, devices=devices, nets=nets)

@@ -273,3 +273,14 @@ def test_one_contact_where_several_fit(width, gone, expected):
     for net, track in (("out", 8), ("in", 9), ("vss", -4)):
         planted.comb(net, track)
     assert severities(planted.review(), "single-cut", "one contact each") == expected
+
+
+def test_one_contact_where_one_fits_is_named_by_no_limit():
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, 1.6, 1, "out in vss vss")
+    planted.erase("Contact", 1.7, 0.5, 2.2, 1.6)
+    planted.mos("M2", "nmos", 8, 0, 0.6, 1, "y in vss vss")
+    for net, track in (("out", 8), ("in", 9), ("y", 10), ("vss", -4)):
+        planted.comb(net, track)
+    review = planted.review(limits={"single-cut.contacts": {"must": 2, "should": None}})
+    assert [each.devices for each in review.findings if "one contact each" in each.why] == [("M1",)]

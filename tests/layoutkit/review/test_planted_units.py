@@ -74,6 +74,28 @@ def test_channels_in_series_on_a_diffusion_each(gap, wide, fingers, middle, expe
     assert severities(tracks(planted, ports=("a", "b", "c", "y")).review(), "room", "share no diffusion") == expected
 
 
+@pytest.mark.parametrize(("bias", "expected"), [("b", set()), ("other", {"should"})])
+def test_a_mirror_and_its_cascodes_are_a_row_each(bias, expected):
+    """With a gate of its own the upper transistor of the copy is no cascode, but one in series."""
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, 4, 1, "x i vss vss")
+    planted.mos("M2", "nmos", 4.5, 0, 4, 1, "y i vss vss")
+    planted.mos("M3", "nmos", 9, 0, 4, 1, "i b x vss")
+    planted.mos("M4", "nmos", 13.5, 0, 4, 1, f"o {bias} y vss")
+    review = tracks(planted, ports=("i", "o", "b", "other")).review()
+    assert severities(review, "room", "share no diffusion") == expected
+
+
+def test_channels_that_pull_one_net_are_not_in_series():
+    planted = Planted()
+    for name, x, nets in (("M1", 0, "y a vss vss"), ("M2", 6, "y b vss vss"), ("M4", 24, "o y vss vss")):
+        planted.mos(name, "nmos", x, 0, 4, 1, nets)
+    for name, x, nets in (("M3", 14, "y c vdd vdd"), ("M5", 30, "o y vdd vdd")):
+        planted.mos(name, "pmos", x, 0, 4, 1, nets)
+    review = tracks(planted, ports=("a", "b", "c", "o")).review()
+    assert severities(review, "room", "M1, M2 meet at y, but share no diffusion there") == {"should"}
+
+
 @both("rings.share", "should")
 def test_a_ring_larger_than_what_it_encloses(figure, expected):
     """The outline is 21 x 21 um; M1 and its gate have 9.68 um2, other diffusion the rest."""
