@@ -8,7 +8,8 @@ capacitors or gates alone, or a capacitor that is charged at its input lifts its
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from layoutkit.circuit.roles import held_at_supply, is_clock
@@ -206,3 +207,21 @@ def _channel(device: Device) -> tuple[str, str]:
 
 def _parallel(device: Device) -> tuple[object, ...]:
     return device.type, device.terminals["g"], frozenset(_channel(device))
+
+
+def as_one(devices: Sequence[Device], number: Mapping[str, int]) -> list[Device]:
+    """Return devices that are one in the layout, the first of a series first and on the nets at both of its ends.
+
+    Args:
+        devices: Devices in parallel or in series.
+        number: Number of each net in the layout, by which the first end is chosen: names decide nothing.
+    """
+    ends = devices[0].kind.ends
+    on = [(device.terminals[end], end, device) for device in devices for end in ends]
+    count = Counter(net for net, *_ in on)
+    outer = [each for each in on if count[each[0]] == 1]
+    if len(devices) == 1 or len(outer) != len(ends):
+        return [*devices]
+    one, other = sorted(outer, key=lambda each: (each[1] != ends[0], number.get(each[0], -1)))
+    first = replace(one[2], terminals={**one[2].terminals, ends[0]: one[0], ends[1]: other[0]})
+    return [first, *(device for device in devices if device is not one[2])]

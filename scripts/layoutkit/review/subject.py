@@ -17,6 +17,7 @@ from layoutkit.parasitics.layout_circuit import layout_circuit
 from layoutkit.parasitics.net_network import thinned
 from layoutkit.review.currents import device_currents
 from layoutkit.review.finding import Remark
+from layoutkit.review.pass_devices import as_one
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Hashable, Iterable, Mapping, Sequence
@@ -33,8 +34,7 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_CROSSING_UM = 0.5
-"""How far from both edges of the metal the ends of a wire that crosses the layout lie at most. [um]"""
+_CROSSING_UM = 0.5  # from both edges of the metal to the ends of a wire that crosses the layout, at most [um]
 
 HEADS_UM = 5.0
 """From the bars, plates or emitters of a device to the straps at their heads. [um]"""
@@ -61,8 +61,8 @@ class PlacedDevice:
     """One device of the layout.
 
     Attributes:
-        names: The devices of the netlist that it is; several where they are in parallel.
-        device: The first of them.
+        names: The devices of the netlist that it is; several where they are in parallel or in series.
+        device: The first of them; of a series with the nets at its ends.
         key: Its name in the layout's circuit.
         index: Its number among the extracted devices.
         fingers: Its channels, bars or plates.
@@ -154,8 +154,9 @@ class Subject:
                 first = found[names]
                 found[names] = replace(first, fingers=first.fingers + drawn.fingers, boxes=first.boxes + boxes)
             elif names:
-                device = self.circuit.device(names[0])
-                found[names] = PlacedDevice(names, device, keys[index], index, drawn.fingers, boxes)
+                own = as_one([*map(self.circuit.device, names)], self.number)
+                ids = tuple(device.id for device in own)
+                found[names] = PlacedDevice(ids, own[0], keys[index], index, drawn.fingers, boxes)
         return tuple(found.values())
 
     @cached_property
