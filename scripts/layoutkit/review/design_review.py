@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _OF_THE_SUBJECT: tuple[Callable[[Subject], Iterable[Remark]], ...] = (
     floorplan.rail_side, floorplan.rails, floorplan.rail_ties, floorplan.ports, floorplan.open_ports,
-    floorplan.unfed_nets,
+    floorplan.unfed_nets, floorplan.floating_metal,
     stage_order.flow_order, stage_order.output_beside_input, stage_order.far_bias, stage_order.far_loads,
     stage_order.loads_beside, stage_order.loads_behind, stage_order.off_centre, stage_order.far_tails,
     stage_order.far_in_series,

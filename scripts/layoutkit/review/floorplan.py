@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import klayout.db as kdb
 
-from layoutkit.review.finding import Unjudged
-from layoutkit.review.subject import box_around, kept, names_of, turned
+from layoutkit.review.finding import Spot, Unjudged
+from layoutkit.review.subject import HEADS_UM, box_around, kept, longer_side, names_of, region_of, turned
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -339,6 +339,28 @@ def open_ports(subject: Subject) -> Iterator[Remark]:
             where = subject.box if where.empty() else where
             why = f"no device is connected to port {port}, neither in the netlist nor in the layout"
             yield from subject.finding("rails.open", 1, why, where=where, nets=[port], cause="open ports")
+
+
+def floating_metal(subject: Subject) -> list[Remark]:
+    """Return whether long wires touch no device, dummy or label; a black box might use them."""
+    technology, passives = subject.technology, [p for p in subject.placed if not p.device.is_mos]
+    drawn = [*subject.idle_boxes, *subject.idle_passives("resistor"), *subject.idle_passives("capacitor")]
+    drawn += [box for placed in passives for box in placed.boxes]
+    devices = region_of(box.enlarged(technology.to_dbu(HEADS_UM)) for box in drawn)
+    found: list[Spot] = []
+    for name, layer in subject.metal_layers[: len(technology.conductors)] if not subject.circuit.black_box_nets else ():
+        known = kdb.Region()
+        for number in subject.extraction.nets:
+            known += subject.extraction.merged(number, name)
+        for box in (each.bbox() for each in subject.layer(layer).not_interacting(known + devices).each()):
+            length = f"{subject.um(longer_side(box)):.3g} um of {name}"
+            found.append(Spot(box, f"{length} touch no device and no port", length))
+    found.sort(key=lambda spot: (-longer_side(spot.box), str(spot.box)))
+    found = [s for s in found if subject.limits["dead-metal.floating"].beyond(subject.um(longer_side(s.box)))]
+    if not found:
+        return []
+    most, first = subject.um(longer_side(found[0].box)), found[0]
+    return subject.finding("dead-metal.floating", most, first.why, where=first.box, cause="floating", places=found[1:])
 
 
 def unfed_nets(subject: Subject) -> Iterator[Remark]:

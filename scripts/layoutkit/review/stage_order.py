@@ -380,7 +380,12 @@ def far_capacitors(subject: Subject) -> Iterator[Remark]:
 
 
 def _levels(subject: Subject) -> dict[int, list[PlacedDevice]]:
-    """Return the transistors by the number of stages between them and an input; none where a signal feeds back."""
+    """Return the transistors by the most stages between them and an input; none where a signal feeds back.
+
+    Only logic has an order where signals reach a stage on unlike ways: others have pairs, which stay together.
+    """
+    import networkx as nx
+
     stages = subject.stages
     of = {placed.index: number for number, stage in enumerate(stages) for placed in stage}
     drains: dict[str, set[int]] = defaultdict(set)
@@ -391,24 +396,30 @@ def _levels(subject: Subject) -> dict[int, list[PlacedDevice]]:
     inputs = set(subject.roles.inputs) or {
         port for port in subject.circuit.ports if port not in subject.supplies and port not in drains
     }
-    drives: dict[int, set[int]] = defaultdict(set)
-    depth: dict[int, int] = {}
+    drives: nx.DiGraph[int] = nx.DiGraph()
+    drives.add_nodes_from(range(len(stages)))
+    front: set[int] = set()
     for number, stage in enumerate(stages):
         for gate in {placed.device.terminals["g"] for placed in stage}:
-            if gate in inputs:
-                depth[number] = 0
+            front |= {number} if gate in inputs else set()
             for before in drains[gate] - {number} if gate not in subject.supplies else ():
-                drives[before].add(number)
-    front = sorted(depth)
-    for number in front:  # which grows
-        for after in sorted(drives[number]):
-            if after not in depth:
-                depth[after] = depth[number] + 1
-                front.append(after)
-    if any(depth[after] <= depth[number] for number in depth for after in drives[number]):
-        subject.unjudged.append(Unjudged("flow-order", "the stages feed back, so that they have no order"))
+                drives.add_edge(before, number)
+    driven = front.union(*(nx.descendants(drives, number) for number in front))
+    way, depth = drives.subgraph(driven), dict[int, int]()
+    if nx.is_directed_acyclic_graph(way):
+        depth = {number: level for level, each in enumerate(nx.topological_generations(way)) for number in each}
+    unlike = any(depth[after] - depth[before] > 1 for before, after in way.edges if depth) or any(map(depth.get, front))
+    if (way and not depth) or (unlike and not all(_is_logic(stages[number]) for number in way)):
+        reason = "the stages feed back, or signals reach one of them on unlike ways, so that they have no order"
+        subject.unjudged.append(Unjudged("flow-order", reason))
         return {}
     levels: dict[int, list[PlacedDevice]] = defaultdict(list)
     for number, level in depth.items():
         levels[level] += stages[number]
     return levels
+
+
+def _is_logic(stage: Sequence[PlacedDevice]) -> bool:
+    """Return whether the same signals drive the transistors of both types."""
+    gates = [{p.device.terminals["g"] for p in stage if p.device.type == kind} for kind in ("nmos", "pmos")]
+    return gates[0] == gates[1]

@@ -960,6 +960,33 @@ def test_the_order_of_stages(order, expected):
     assert severities(planted.review(), "flow-order", "out of order") == expected
 
 
+@pytest.mark.parametrize(
+    ("order", "second", "unordered", "expected"),
+    [
+        ((0, 1, 2), "en", "", set()),
+        ((1, 0, 2), "en", "", {"should"}),
+        ((1, 0, 2), "out", "a loop", set()),
+        ((1, 0, 2), "en", "an amplifier", set()),
+    ],
+)
+def test_the_order_of_stages_where_a_signal_passes_on_two_ways(order, second, unordered, expected):
+    """The last gate asks a signal and its inverse, as where edges are found. Loops and amplifiers have no order."""
+    planted, (first, middle, last) = Planted(), [16.0 * place for place in order]
+    planted.mos("M1", "nmos", middle, 0, 2, 0.5, "b a vss vss")
+    planted.mos("M2", "pmos", middle, 11, 4, 0.5, f"b {'en' if unordered == 'an amplifier' else 'a'} vdd vdd")
+    for number, (x, out, one, other) in enumerate([(first, "a", "in", second), (last, "out", "a", "b")]):
+        planted.mos(f"MA{number}", "nmos", x, 0, 2, 0.5, f"{out} {one} n{number} vss")
+        planted.mos(f"MB{number}", "nmos", x + 4, 0, 2, 0.5, f"n{number} {other} vss vss")
+        planted.mos(f"MC{number}", "pmos", x, 11, 4, 0.5, f"{out} {one} vdd vdd")
+        planted.mos(f"MD{number}", "pmos", x + 6, 11, 4, 0.5, f"{out} {other} vdd vdd")
+    tracks = {"vss": -6.0, "vdd": 20.0, "in": 4.0, "a": 5.0, "b": 6.0, "en": 7.0, "out": 8.0, "n0": 3.5, "n1": 3.5}
+    for net in planted.ends:
+        planted.comb(net, tracks[net], width=1 if net[0] == "v" else WIRE, port=net not in {"a", "b", "n0", "n1"})
+    review = planted.review()
+    assert severities(review, "flow-order", "out of order") == expected
+    assert any("feed back" in each.reason for each in review.unjudged) == bool(unordered)
+
+
 @pytest.mark.parametrize(("inside", "expected"), [(0.9, set()), (1.1, {"should"})])
 def test_a_port_inside_the_cell(inside, expected):
     planted = source(20)

@@ -258,6 +258,32 @@ def test_a_strap_that_leads_from_a_rail_to_nothing(long, expected):
     assert severities(planted.review(), "dead-metal", "of vss lead nowhere") == expected
 
 
+@both("dead-metal.floating", "should")
+@pytest.mark.parametrize("tied", [False, True])
+def test_metal_that_nothing_is_joined_to(figure, expected, tied):
+    """A bar beside a pair, once on the ground's track; the largest is named, with its conductor."""
+    planted = wired(pair())
+    right = max(x for x, _ in planted.ends["vss"])
+    for length, x in ((figure, right + 5), (9.0, right + 8)):
+        planted.box("Metal4", x, -5.14, x + 1, -5.14 + length)
+        if tied:
+            planted.box("Metal3", right, -5.14, x + 1, -4.86, "vss")
+            planted.square("Via3", x + 0.5, -5, 0.26)
+    found = [each for each in planted.review().findings if "touch no device" in each.why]
+    assert {each.severity for each in found} == (set() if tied else expected)
+    assert all(each.why == f"{figure:.3g} um of Metal4 touch no device and no port" for each in found)
+
+
+def test_wires_between_the_bars_of_dummies_are_theirs():
+    planted = wired(pair())
+    for x in (20.0, 22.0):
+        planted.bar("R", x, 0, 1, 10, "d d")
+        planted.cards.pop()
+    planted.box("Metal1", 20, -0.7, 33, -0.3)
+    planted.ends.pop("d")
+    assert severities(planted.review(), "dead-metal", "touch no device") == set()
+
+
 @pytest.mark.parametrize(("plates", "expected"), [("y x", {"should"}), ("x y", set()), ("vss x", set())])
 def test_the_lower_plate_of_a_compensation(plates, expected):
     """On the output of the first stage, or of the second one; on the first above the ground, it is a shielded load."""
