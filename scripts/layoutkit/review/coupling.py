@@ -118,22 +118,21 @@ class Coupling:
             second = subject.shapes(other, conductors[above].name)
             if first.is_empty() or second.is_empty() or abs(level - above) > LEVELS:
                 continue
-            if level != above:
-                between = conductors[min(level, above) + 1 : max(level, above)]
+            over, between = level != above, kdb.Region()
+            if over:
+                for each in conductors[min(level, above) + 1 : max(level, above)]:
+                    between += subject.layer(each.layer)
                 every = [piece.bbox() for piece in ((first & second) - without).each()]
                 along = region_of(b for b in every if longer_side(b) >= ALONG * min(b.width(), b.height()))
-                covered = along & first & second
-                for each in between:
-                    covered -= subject.layer(each.layer)
-                boxes = [piece.bbox() for piece in covered.each()]
+                boxes = [piece.bbox() for piece in ((along & first & second) - between).each()]
                 length += sum(map(longer_side, boxes))
                 place += box_around(boxes)
-                continue
-            beside = BESIDE * conductors[level].space
+            beside = 0 if over else BESIDE * conductors[level].space
             pairs = list(first.separation_check(second, max(far, beside), False, kdb.Region.Projection).each())
             close = [pair for pair in pairs if pair.distance() < beside]
             for some, is_close in ((close, True), (pairs, False)):
-                edges = kdb.Edges([min(pair.first, pair.second, key=kdb.Edge.length) for pair in some]) - without
+                edges = kdb.Edges([min(pair.first, pair.second, key=kdb.Edge.length) for pair in some])
+                edges -= without + between
                 if is_close:
                     length, place = length + edges.length(), place + edges.bbox()
                 else:

@@ -378,13 +378,17 @@ def test_a_pair_about_one_centre_has_no_axis_that_others_must_keep(crossed, expe
     assert found == expected
 
 
-def beside_an_output(figure, gate):
+def beside_an_output(gate):
     """Return a pair and another stage whose output is 0.8 um from an input, more than twice the least space."""
     planted = pair()
     planted.mos("M5", "nmos", 20, 0, 2, 0.5, "z outp vss vss")
     planted.mos("M6", "pmos", 25, 11, 4, 0.5, f"z {gate} vdd vdd")
     wired(planted, z=32.0, vdd=34.0, outp=24.0, **({} if gate == "outp" else {gate: 36.0}))
     planted.box("Metal3", planted.ends["inp"][0][0], 18 - WIRE / 2, 75, 18 + WIRE / 2, "inp")
+    return planted
+
+
+def lead_beside(planted, figure):
     planted.box("Metal3", planted.ends["z"][0][0], 32 - WIRE / 2, 40, 32 + WIRE / 2, "z")
     for y in (32, 19.08):
         planted.square("Via2", 39.8, y, 0.26)
@@ -395,12 +399,28 @@ def beside_an_output(figure, gate):
 
 @both("coupling.near", "should")
 def test_an_input_near_a_driven_net_for_long(figure, expected):
-    assert beside_an_output(figure, "outp") == expected
+    assert lead_beside(beside_an_output("outp"), figure) == expected
 
 
 @both("coupling.output", "should")
 def test_an_input_near_an_output(figure, expected):
-    assert beside_an_output(figure, "bp") == expected
+    assert lead_beside(beside_an_output("bp"), figure) == expected
+
+
+@both("coupling.output", "should")
+@pytest.mark.parametrize("shielded", [False, True])
+def test_an_input_near_an_output_of_another_metal(figure, expected, shielded):
+    """It runs on Metal5 to the side of Metal3, and Metal4 may lie between."""
+    planted = beside_an_output("bp")
+    planted.box("Metal3", planted.ends["z"][0][0], 32 - WIRE / 2, 80, 32 + WIRE / 2, "z")
+    planted.via3("z", 79.8, 32)
+    planted.square("Via4", 79.8, 32, 0.26)
+    planted.box("Metal5", 79.6, 18.94, 80, 32.2, "z")
+    planted.box("Metal5", 75 - figure, 18.94, 80, 19.22, "z")
+    if shielded:
+        planted.box("Metal4", 60, 17, 78, 20)
+    found = severities(planted.review(), "coupling", "within 1 um of")
+    assert found == (set() if shielded else expected)
 
 
 @both("coupling.pair", "should")
