@@ -252,14 +252,16 @@ class DeadMetal:
         return ((layer & kdb.Region(box)) - self.subject.shapes(net, name)).is_empty()
 
     def _plates(self, net: str) -> Iterator[tuple[str, kdb.Region]]:
-        """Yield the plates of capacitors on a net, with the conductors that they are or lie on."""
-        for placed in self.subject.placed:
-            if placed.device.type == "capacitor" and net in placed.device.terminals.values():
-                spec = self.subject.technology.passives.get(placed.fingers[0].device)
-                parts = {} if spec is None else spec.parts
-                for part in ("top", "bottom"):
-                    if part in parts:
-                        yield self.subject.technology.conductor(parts[part]).name, region_of(placed.boxes)
+        """Yield the plates of capacitors and dummies on a net, with the conductors that they are or lie on."""
+        subject = self.subject
+        drawn = [(p.fingers[0], p.boxes) for p in subject.placed if net in p.device.terminals.values()]
+        idle = [f for f in subject.extraction.dummies if subject.number.get(net) in f.nets.values()]
+        drawn += [(finger, (subject.bodies.box(finger),)) for finger in idle]
+        for finger, boxes in drawn:
+            spec = subject.technology.passives.get(finger.device) if finger.kind.name == "capacitor" else None
+            for part in ("top", "bottom"):
+                if spec is not None and part in spec.parts:
+                    yield subject.technology.conductor(spec.parts[part]).name, region_of(boxes)
 
 
 class _Rectangles(Pieces):

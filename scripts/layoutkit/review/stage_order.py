@@ -287,7 +287,7 @@ def parts_apart(subject: Subject) -> list[Remark]:
                 key = (*ends, *gate)
                 alike[key].append(placed)
     outputs: dict[tuple[str, str, str], list[PlacedDevice]] = defaultdict(list)  # inverters switched at a source
-    for placed in [each for devices in alike.values() for each in devices]:
+    for placed in [p for devices in alike.values() for p in devices if p.device.id not in subject.both_ways]:
         outputs["", placed.device.terminals["d"], placed.device.terminals["g"]].append(placed)
     for key, both in outputs.items():
         starved = any(placed.device.terminals["s"] not in own for placed in both)

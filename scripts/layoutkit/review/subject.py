@@ -133,7 +133,7 @@ class Subject:
         self.supplies = self.roles.supplies
         self.number = {name: number for number, name in self.found.nets.items()}
         self.cell: kdb.Cell = self.extraction.layout.cell(self.extraction.cell_name)
-        self._bodies = _Bodies(result)
+        self.bodies = _Bodies(result)
         self.placed = self._placed(result)
         self.by_name = {name: placed for placed in self.placed for name in placed.names}
         self.by_key = {placed.key: placed for placed in self.placed}
@@ -149,7 +149,7 @@ class Subject:
         for index, drawn in enumerate(self.extraction.devices):
             parts = [part for name in result.device_pairs.get(drawn.id, ()) for part in _parts(name, owners)]
             names = tuple(dict.fromkeys(owners[part] for part in parts))
-            boxes = tuple(self._bodies.box(finger) for finger in drawn.fingers)
+            boxes = tuple(self.bodies.box(finger) for finger in drawn.fingers)
             if names in found:  # of several in series
                 first = found[names]
                 found[names] = replace(first, fingers=first.fingers + drawn.fingers, boxes=first.boxes + boxes)
@@ -229,7 +229,7 @@ class Subject:
 
     def idle_passives(self, kind: str) -> list[kdb.Box]:
         """Return the bars or plates of dummies: left out by extraction, or with one net at both ends."""
-        found = [self._bodies.box(finger) for finger in self.extraction.dummies if finger.kind.name == kind]
+        found = [self.bodies.box(finger) for finger in self.extraction.dummies if finger.kind.name == kind]
         return found + [box for p in self.placed if p.device.type == kind and self.is_idle(p) for box in p.boxes]
 
     @kept

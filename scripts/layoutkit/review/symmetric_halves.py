@@ -282,7 +282,7 @@ class SymmetryReview:
             differ = {name: here.get(name, 0.0) - there.get(name, 0.0) for name in {**here, **there}}
             most = sorted(differ, key=lambda name: -abs(differ[name]))[:2]
             unlike = sum(map(abs, differ.values()))
-            share = 2 * unlike / (sum(here.values()) + sum(there.values()))
+            share = 2 * unlike / (sum(here.values()) + sum(there.values()) or 1.0)
             layers = (f"{here.get(each, 0):.3g} um of {each} against {there.get(each, 0):.3g} um" for each in most)
             why = f"{one} and {other}, counterparts in two halves, are wired differently: {', '.join(layers)}"
             yield from subject.finding(

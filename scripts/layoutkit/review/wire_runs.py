@@ -16,7 +16,7 @@ import klayout.db as kdb
 from layoutkit.errors import listed
 from layoutkit.review.coupling import ALONG, BESIDE, LEVELS, OWN_UM
 from layoutkit.review.finding import Spot
-from layoutkit.review.matched_roles import LOAD_DIODES
+from layoutkit.review.matched_roles import LOAD_DIODES, PAIR
 from layoutkit.review.passives import joined_by_capacitors
 from layoutkit.review.subject import HEADS_UM, box_around, longer_side, names_of, region_of, wire_length
 
@@ -159,13 +159,17 @@ class WireRuns:
                 )
 
     def crossed(self) -> Iterator[Remark]:
-        """Yield the bias nets that signals from rail to rail cross often, and sampled nets that they cross at all."""
+        """Yield the bias nets that signals from rail to rail cross often, and sampled nets that they cross at all.
+
+        The two outputs of a pair belong together, though one is the gate of its loads and the other drives logic.
+        """
         subject, loud = self.subject, self.coupling.loud - self.coupling.outputs
+        pairs = [{p.device.terminals.get("d") for p in g.devices} for g in self.coupling.groups if g.words == PAIR]
         for net in [net for net in self.nets if net in self._crossable]:
             held, places = net in self.coupling.held, dict[str, kdb.Region]()
             for pair, crossings in self._met[1].items():
                 for other in pair if net in pair else ():
-                    if other in loud and other != net:
+                    if other in loud and other != net and {*pair} not in pairs:
                         own = self._near(net, held) & self._near(other, held)  # of the switch that holds it
                         places[other] = places.get(other, kdb.Region()) + (crossings - own if held else crossings)
             count = {other: each.merged().count() for other, each in places.items() if not each.is_empty()}

@@ -205,3 +205,27 @@ def held(where, driver="ck"):
 def test_a_sampled_node_that_its_clock_crosses(where, driver, expected):
     """A strip of the clock or of the input, across the wire to the capacitor or before it."""
     assert severities(held(where, driver).review(), "coupling", "sampled net h") == expected
+
+
+@pytest.mark.parametrize(("source", "expected"), [("t", set()), ("u", {"should"})])
+def test_the_outputs_of_one_pair_may_cross(source, expected):
+    """One is the gate of the loads and the other the input of an inverter; with sources of their own they are none."""
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, 2, 0.5, "ib ib vss vss")
+    planted.mos("M2", "nmos", 5, 0, 2, 0.5, "y ib vss vss")
+    planted.mos("M3", "nmos", 9, 0, 2, 0.5, "o y vss vss")
+    planted.mos("M4", "pmos", 12, 0, 2, 0.5, "o y vdd vdd")
+    planted.mos("M5", "pmos", 20, 0, 2, 0.5, "ib inp t vdd")
+    planted.mos("M6", "pmos", 30, 0, 2, 0.5, f"y inn {source} vdd")
+    planted.mos("M7", "pmos", 40, 0, 2, 0.5, "t bias vdd vdd")
+    planted.mos("M8", "pmos", 50, 0, 2, 0.5, "u bias vdd vdd")
+    tracks = {"ib": 6, "y": 12, "vss": -4, "vdd": 20, "o": 22, "inp": 24, "inn": 26, "t": 28, "u": 30, "bias": 32}
+    for net, track in tracks.items():
+        planted.comb(net, track, port=net not in {"ib", "y", "t", "u"})
+    x = planted.ends["y"][0][0]
+    planted.via3("y", x, 12)
+    planted.box("Metal4", 1.2, 11.8, x + 0.2, 12.2, "y")
+    for number in range(16):
+        planted.box("Metal4", 1.2 + 0.8 * number, 5, 1.48 + 0.8 * number, 12, "y")
+    planted.box("Metal4", 1.2, 11.8, 14, 12.2, "y")
+    assert severities(planted.review(), "coupling", "bias net ib") == expected

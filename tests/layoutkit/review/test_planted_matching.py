@@ -271,3 +271,21 @@ def test_diodes_whose_wells_are_their_gates(width, expected):
     review = tracks(planted, ports=("out", "in", "nM1", "nM2")).review()
     assert severities(review, "group-unlike", "the channels of diodes in a ratio") == expected
     assert severities(review, "rings", "always off") == set()
+
+
+@pytest.mark.parametrize(("gates", "expected"), [("lob lo", set()), ("p q", {"must"})])
+def test_the_two_pairs_of_a_mixer_are_interleaved(gates, expected):
+    """On the same outputs with the same gates, exchanged, they are one quad; with gates of its own one is foreign."""
+    planted, (one, other) = Planted(), gates.split()
+    for x, name, nets in (
+        (0, "M1", "a lo t"),
+        (4, "M3", f"a {one} u"),
+        (8, "M4", f"b {other} u"),
+        (12, "M2", "b lob t"),
+    ):
+        planted.mos(name, "nmos", x, 10, 4, 0.5, f"{nets} vss")
+    planted.mos("M5", "nmos", 1, 0, 4, 1, "t rf vss vss")
+    planted.mos("M6", "nmos", 9, 0, 4, 1, "u rfb vss vss")
+    for track, net in enumerate(planted.ends):
+        planted.comb(net, -5 if net == "vss" else 20.0 + track, port=net not in {"t", "u"})
+    assert severities(planted.review(), "group-apart", "lie among differential pair M1, M2") == expected

@@ -730,3 +730,27 @@ def test_the_input_of_a_single_transistor_under_a_capacitor(figure, expected):
     planted.box("Metal3", 39.7, 8, 40, 32, "in")
     planted.box("Metal3", 35 - 5 * figure, 31.7, 40, 32, "in")
     assert severities(planted.review(), "passives", "wires of in run") == expected
+
+
+@pytest.mark.parametrize(("plate", "expected"), [(True, set()), (False, {"should"})])
+def test_the_metal_of_a_dummy_plate_leads_somewhere(plate, expected):
+    """Both of its ends are on ground, and the netlist has it not; without the plate it is metal alone."""
+    planted = bank([(0, 0), (9, 0)])
+    planted.plate("C9", 18, 0, 5, "vss vss")
+    planted.cards.pop()
+    for x, layer, top in ((19, "Metal4", -1), (21, "Metal5", 1)):
+        planted.box(layer, x - 0.2, -8.2, x + 0.2, top)
+        planted.via3("vss", x, -8)
+    planted.square("Via4", 21, -8, 0.26)
+    planted.mos("M1", "nmos", -20, 0, 4, 1, "y x vss vss")
+    for net, track in (("y", -12), ("x", -10), ("vss", -8)):
+        planted.comb(net, track, right=22 if net == "vss" else None, port=net == "y")
+    planted.box("Metal4", -19.2, -10.2, 2.7, -9.8)
+    planted.via3("x", -19, -10)
+    planted.box("Metal4", 2.3, -10.2, 2.7, -9.8)
+    planted.box("Metal5", 2.3, -10.2, 2.7, 3, "x")
+    planted.square("Via4", 2.5, -10, 0.26)
+    if not plate:
+        planted.erase("FuseTop", 17, -1, 25, 7)
+        planted.erase("Via4", 17, -1, 25, 7)
+    assert severities(planted.review(), "dead-metal", "of vss lead nowhere") == expected

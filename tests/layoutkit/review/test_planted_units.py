@@ -340,3 +340,43 @@ def test_transistors_of_ground_at_a_rail_of_their_own_inside(net, expected):
     for y in (low, high):
         planted.via3(net, -7.5, y)
     assert severities(planted.review(), "rail-side", "of 6 transistors") == expected
+
+
+@pytest.mark.parametrize(("gate", "expected"), [("bias", False), ("clk", True)])
+def test_a_crossed_pair_that_amplifies_in_the_ring_of_a_mirror(gate, expected):
+    """M3 and M4 add to what the pair M5, M6 amplifies; with a clock at their tail they turn on and off."""
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, 4, 1, "ib ib vss vss")
+    planted.mos("M2", "nmos", 3.2, 0, 4, 1, "x ib vss vss")
+    planted.mos("M3", "nmos", 2, 7, 2, 1, "y z t vss")
+    planted.mos("M4", "nmos", 5.2, 7, 2, 1, "z y t vss")
+    planted.mos("M5", "nmos", 20, 7, 2, 1, "y in u vss")
+    planted.mos("M6", "nmos", 25, 7, 2, 1, "z inb u vss")
+    planted.mos("M7", "nmos", 30, 0, 2, 1, f"t {gate} vss vss")
+    planted.mos("M8", "nmos", 40, 0, 2, 1, "u bias vss vss")
+    planted.mos("M9", "pmos", 50, 0, 4, 1, "y bp vdd vdd")
+    planted.mos("M10", "pmos", 60, 0, 4, 1, "z bp vdd vdd")
+    planted.mos("M11", "nmos", 70, 0, 4, 1, "clk en vss vss")
+    planted.mos("M12", "pmos", 80, 0, 4, 1, "clk en vdd vdd")
+    for box in ((-1, -1.4, 9, -1.1), (-1, 10.7, 9, 11), (-1, -1.4, -0.7, 11), (8.7, -1.4, 9, 11)):
+        planted.box("COMP", *box)
+        planted.box("Pplus", *box)
+    for track, net in enumerate(planted.ends):
+        planted.comb(net, -6 if net == "vss" else 18.0 + track, port=net not in {"t", "u", "clk"})
+    found = [each for each in planted.review().findings if "which turn on and off" in each.why]
+    assert any({"M3", "M4"} <= {*each.devices} for each in found) == expected
+
+
+@both("flow-order.parts", "should")
+@pytest.mark.parametrize("inside", [False, True])
+def test_transmission_gates_with_a_gate_and_an_end_in_common(figure, expected, inside):
+    """MN of one and MP of the other are no inverter, however far apart; the two of one gate belong together."""
+    planted = Planted()
+    for x, (s, sb, end) in ((0, ("s", "sb", "a")), (40, ("sb", "s", "b"))):
+        planted.mos(f"MN{x}", "nmos", x, 0, 4, 1, f"w {s} {end} vss")
+        planted.mos(f"MP{x}", "pmos", x + 0.4, 4 + figure if inside else 9, 4, 1, f"w {sb} {end} vdd")
+        for number in (1, 2):  # so that more ends are on the other net than on w, which is the drain of both
+            planted.mos(f"MN{number}{x}", "nmos", x + 8 * number, 0, 4, 1, f"i{number}{x} {s} {end} vss")
+            planted.mos(f"MP{number}{x}", "pmos", x + 0.4 + 8 * number, 9, 4, 1, f"i{number}{x} {sb} {end} vdd")
+    review = tracks(planted, ports={*planted.ends}).review()
+    assert severities(review, "flow-order", "parts of one function") == (expected if inside else set())
