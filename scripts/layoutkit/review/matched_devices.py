@@ -121,7 +121,7 @@ class Matching:
             return []  # a group over several cells of an array is judged by comparing the cells
         cause = "" if None in cells else group.words
         hull = box_around(placed.box for placed in group.devices)
-        foreign = subject.among(group.devices, group.relatives)
+        foreign = [each for each in subject.among(group.devices, group.relatives) if not _is_of_quad(each, group)]
         if foreign and not group.strict and self._is_nested(group, foreign):
             return []
         if foreign and all(_is_tail(each, group) for each in foreign):
@@ -451,6 +451,14 @@ def _is_tail(placed: PlacedDevice, group: MatchedDevices) -> bool:
     """Return whether a transistor feeds the common source of a group."""
     sources = {each.device.terminals.get("s") for each in group.devices}
     return placed.device.is_mos and sources == {placed.device.terminals["d"]}
+
+
+def _is_of_quad(placed: PlacedDevice, group: MatchedDevices) -> bool:
+    """Return whether a transistor is of the other pair of a mixer, on gates and drains of this pair."""
+    gates, drains = ({each.device.terminals.get(end) for each in group.devices} for end in ("g", "d"))
+    net, kinds = placed.device.terminals, {(p.device.model, p.device.params.get("l")) for p in group.devices}
+    alike = placed.device.is_mos and (placed.device.model, placed.device.params.get("l")) in kinds
+    return alike and len(gates) > 1 and net["g"] in gates and net["d"] in drains
 
 
 def _is_kin(placed: PlacedDevice, group: MatchedDevices) -> bool:

@@ -81,8 +81,7 @@ class MatchedDevices:
 def _relatives(subject: Subject, members: Sequence[PlacedDevice]) -> list[PlacedDevice]:
     """Return the members of a role with their images, and the transistors of their type that work with them.
 
-    These have a source with them and are on their gates or drains, or lie between the gates and drains of such ones;
-    or they are on gates and drains of theirs both, as the four switches of a mixer are.
+    These have a source with them and are on their gates or drains, or lie between the gates and drains of such ones.
     """
     found = {each.index: each for placed in members for each in (placed, *subject.images(placed))}
     for whole in (False, True):
@@ -99,11 +98,6 @@ def _relatives(subject: Subject, members: Sequence[PlacedDevice]) -> list[Placed
                 own = {net["d"], net["g"]}
                 if own <= inner if whole else own & inner:
                     found[placed.index] = placed
-    gates, drains = ({p.device.terminals.get(end) for p in members} for end in ("g", "d"))
-    kinds = {(p.device.model, p.device.params.get("l")) for p in members}
-    quad = (p for p in subject.placed if len(gates) > 1 and p.device.is_mos)  # the other pair of a mixer's
-    quad = (p for p in quad if p.device.terminals["g"] in gates and p.device.terminals["d"] in drains)
-    found |= {p.index: p for p in quad if (p.device.model, p.device.params.get("l")) in kinds}
     return list(found.values())
 
 

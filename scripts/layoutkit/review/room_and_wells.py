@@ -10,6 +10,7 @@ import klayout.db as kdb
 from layoutkit.drc.check import Options, check
 from layoutkit.errors import listed
 from layoutkit.review.finding import Unjudged
+from layoutkit.review.stage_order import is_logic
 from layoutkit.review.subject import box_around, gap_between, longer_side, names_of, region_of, turned
 from layoutkit.technology.expressions import names, parse
 
@@ -88,10 +89,8 @@ def _are_few(subject: Subject) -> bool:
 
 def _is_logic(subject: Subject) -> bool:
     """Return whether a layout is a cell of a library, whose height is given: low, and nothing but logic gates."""
-    gates = [[{p.device.terminals["g"] for p in stage if p.device.type == kind} for kind in ("nmos", "pmos")]
-             for stage in subject.stages]  # fmt: skip
     is_low = min(subject.box.width(), subject.box.height()) <= subject.technology.to_dbu(_CELL_UM)
-    return is_low and all(p.device.is_mos for p in subject.placed) and all(one == other for one, other in gates)
+    return is_low and all(p.device.is_mos for p in subject.placed) and all(map(is_logic, subject.stages))
 
 
 def _fullness(subject: Subject, used: kdb.Region, core: kdb.Box) -> list[Remark]:

@@ -409,7 +409,7 @@ def _levels(subject: Subject) -> dict[int, list[PlacedDevice]]:
     if nx.is_directed_acyclic_graph(way):
         depth = {number: level for level, each in enumerate(nx.topological_generations(way)) for number in each}
     unlike = any(depth[after] - depth[before] > 1 for before, after in way.edges if depth) or any(map(depth.get, front))
-    if (way and not depth) or (unlike and not all(_is_logic(stages[number]) for number in way)):
+    if (way and not depth) or (unlike and not all(is_logic(stages[number]) for number in way)):
         reason = "the stages feed back, or signals reach one of them on unlike ways, so that they have no order"
         subject.unjudged.append(Unjudged("flow-order", reason))
         return {}
@@ -419,7 +419,7 @@ def _levels(subject: Subject) -> dict[int, list[PlacedDevice]]:
     return levels
 
 
-def _is_logic(stage: Sequence[PlacedDevice]) -> bool:
+def is_logic(stage: Sequence[PlacedDevice]) -> bool:
     """Return whether the same signals drive the transistors of both types."""
     gates = [{p.device.terminals["g"] for p in stage if p.device.type == kind} for kind in ("nmos", "pmos")]
     return gates[0] == gates[1]

@@ -271,7 +271,7 @@ def test_a_step_of_a_ladder_among_others_of_it(end, expected):
     ("source", "diode", "expected"), [("vss", "c", {"should"}), ("x", "b", set()), ("y", "c", set())]
 )
 def test_channels_of_unlike_widths_on_one_gate(source, diode, expected):
-    """On the gate of a pair is a signal; where none has a source at a supply nothing tells of a bias."""
+    """Widths count on a bias alone: not on the gate of a pair, nor on an inner gate without a source at a supply."""
     planted = Planted()
     planted.mos("M1", "nmos", 0, 0, 4, 1, f"a b {source} vss")
     planted.mos("M2", "nmos", 4, 0, 2, 1, f"{'z' if diode == 'b' else 'c'} b {'vss' if source == 'x' else source} vss")
