@@ -13,7 +13,7 @@ from designgraph.graph import NotStoredError
 from patience import WATCHDOG_S
 from sturdy import atomic_files
 
-CALLS = ("write_all", "sync_data", "_give_name")
+CALLS = (atomic_files, "write_all"), (atomic_files, "sync_data"), (os, "replace"), (store, "sync_folder")
 
 
 class Failing:
@@ -24,9 +24,8 @@ class Failing:
         self.at = 0
         self.code = errno.EIO
         self.names = []
-        for name in CALLS:
-            monkeypatch.setattr(atomic_files, name, self.wrapped(name, getattr(atomic_files, name)))
-        monkeypatch.setattr(store, "sync_folder", self.wrapped("sync_folder", store.sync_folder))
+        for home, name in CALLS:
+            monkeypatch.setattr(home, name, self.wrapped(name, getattr(home, name)))
 
     def wrapped(self, name, original):
         def call(*arguments, **named):
@@ -94,7 +93,7 @@ def test_the_calls_that_can_fail_are_all_made_to_fail_above(open_store, failing)
     graph.create_node("g", "first", "Signal")
     failing.from_now(0)
     graph.create_node("g", "second", "Signal")
-    assert failing.names == ["write_all", "sync_data", "_give_name", "sync_folder"]
+    assert failing.names == ["write_all", "sync_data", "replace", "sync_folder"]
 
 
 @pytest.mark.parametrize("at", range(1, 8))

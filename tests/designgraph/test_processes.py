@@ -17,6 +17,7 @@ import pytest
 
 from designgraph import store
 from patience import WATCHDOG_S
+from sturdy import atomic_files
 
 SCALE = int(os.environ.get("KG_TEST_SCALE", "1"))
 
@@ -176,7 +177,9 @@ def test_a_process_that_is_stopped_while_it_holds_the_lock_is_waited_for(start_w
     graph.create_node("g", "a", "Signal")
     worker = start_worker()
     assert worker.ask("list", graphId="g")["ok"]
-    with graph.store._locked():
+    path = graph.store.path
+    with path.with_name(f"{path.name}.lock").open("r+b") as held:
+        atomic_files.lock(held.fileno())
         worker.send("create_node", graphId="g", id="b", type="Signal")
         time.sleep(0.3)
     assert worker.receive()["ok"]

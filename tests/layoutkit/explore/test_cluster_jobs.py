@@ -14,12 +14,12 @@ from clusters import Cluster
 from extras import extra
 from layoutkit.errors import FileError, LayoutkitError, MissingProgramError
 from layoutkit.explore import dask_cluster, layout_job
-from layoutkit.explore.dask_cluster import DaskCluster
+from layoutkit.explore.dask_cluster import DaskCluster, DaskWorkplace
 from layoutkit.explore.jobs import Job, JobRunOptions, Limits, LocalProcesses
 from layoutkit.explore.run_jobs import run_jobs
 from patience import WATCHDOG_S, eventually, gone
 
-extra("distributed", reason="needs dask.distributed")
+distributed = extra("distributed", reason="needs dask.distributed")
 TESTS = Path(__file__).parents[2]
 SCRIPTS = TESTS.parent / "scripts"
 ENGINE = SCRIPTS / "layoutkit"
@@ -218,9 +218,10 @@ def test_without_a_worker_that_may_work_everything_missing_is_named(strange_pack
 
 
 def test_a_client_that_closed_with_its_scheduler_hides_no_error(cluster, tmp_path):
-    place = DaskCluster(cluster.address).open(Limits())
+    client = distributed.Client(cluster.address, set_as_default=False)
+    place = DaskWorkplace(client, Limits(), 60.0)
     place.start(do("square", n=3), tmp_path)
-    place._client.close()
+    client.close()
     with pytest.raises(MissingProgramError, match="resume the run"):
         place.finished(0.1)
     place.stop()
@@ -229,7 +230,7 @@ def test_a_client_that_closed_with_its_scheduler_hides_no_error(cluster, tmp_pat
 PROGRAM = """
 import json, sys
 from layoutkit.explore.jobs import Job, JobRunOptions
-from layoutkit.explore.dask_cluster import DaskCluster
+from layoutkit.explore.dask_cluster import DaskCluster, DaskWorkplace
 from layoutkit.explore.run_jobs import run_jobs
 jobs = [Job(**each) for each in json.loads(sys.argv[2])]
 for outcome in run_jobs(jobs, sys.argv[1], JobRunOptions(DaskCluster(sys.argv[3]))):

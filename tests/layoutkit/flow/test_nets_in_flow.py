@@ -8,7 +8,7 @@ import klayout.db as kdb
 import pytest
 
 from layoutkit.circuit import read_netlist
-from layoutkit.flow import pair_loads, placing
+from layoutkit.flow import pair_loads, pair_shapes, placing
 from layoutkit.flow.build import build_layout
 from layoutkit.flow.design import LayoutRequest
 from layoutkit.flow.existing_metal import MetalInCell
@@ -281,7 +281,7 @@ def test_images_that_modules_load_unequally_say_how_much_they_differ(totals, tol
 def test_nets_on_which_different_devices_hang_are_neither_measured_nor_changed(unequal, monkeypatch, known):
     """The netlist states the devices on a net. Where no netlist is known, the drawing does."""
     monkeypatch.setattr(PairShapes, "drives_alike", lambda *_: known)
-    monkeypatch.setattr(PairShapes, "_totals", lambda *_: pytest.fail("measured"))
+    monkeypatch.setattr(pair_shapes, "capacitances", lambda *_: pytest.fail("measured"))
     cell, job, wired, _ = unequal
     job = replace(job, nets=tuple(replace(net, load=(net.name,) if known else None) for net in job.nets))
     routes = pair_loads.with_equal_pairs(MetalInCell(cell, job), job, wired)

@@ -112,7 +112,7 @@ def placements(monkeypatch, pairs_of, request=None, room=None, routed=None, nets
     """
     technology, box = load("sky130A"), SimpleNamespace(left=0, right=10, bottom=0, top=10)
     placed = SimpleNamespace(cell=None, drawn=(), placement=SimpleNamespace(box=box), technology=technology)
-    tried, numbers, latest = placing.TriedPlacement(placed, None, None, Room(0, {}), ()), count(), []
+    numbers, latest = count(), []
 
     def all_routed(tried, _):
         number = next(numbers)
@@ -120,14 +120,16 @@ def placements(monkeypatch, pairs_of, request=None, room=None, routed=None, nets
         latest[:] = [Routes(result, None, mirrored=its) for its in pairs_of(number)]
         return tried, latest[0]
 
-    monkeypatch.setattr(placing, "_placement", lambda *its: replace(tried, room=its[2]))
+    monkeypatch.setattr(placing, "place_modules", lambda *_, **__: placed)
+    monkeypatch.setattr(placing, "placed_job", lambda *_: None)
     monkeypatch.setattr(placing, "uncrowded", lambda first, *_: room or first)
     monkeypatch.setattr(placing, "routed_placement", routed or all_routed)
     monkeypatch.setattr(placing, "completed", lambda *_: latest[1])
     monkeypatch.setattr(placing, "more_room", lambda room, *_: Room(room.between + 280, {}))
     monkeypatch.setattr(placing, "MetalInCell", lambda *_: None)
     monkeypatch.setattr(placing, "with_pairs_apart", lambda _, job, routes, __: (job, routes))
-    return placing.find_placement(SimpleNamespace(technology=technology, earlier=None), request or LayoutRequest())
+    design = SimpleNamespace(technology=technology, earlier=None, is_cell=True)
+    return placing.find_placement(design, request or LayoutRequest())
 
 
 @pytest.mark.parametrize(

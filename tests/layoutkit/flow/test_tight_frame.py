@@ -326,30 +326,30 @@ def test_cuts_and_pads_of_a_via_are_no_wires_whose_middle_gets_shorter(given, co
 @pytest.mark.parametrize(("same", "frames"), [(True, 2), (False, 2), (True, 1)])
 def test_pairs_are_made_equal_once_where_keeping_lengths_moves_no_frame(monkeypatch, same, frames):
     """The frame moves once where all pairs that were equally long still are."""
-    state = routing.SettledRoutes(SimpleNamespace(wiring=None), "routed", (), {})
+    routed, near, apart = (RoutingResult((), rounds, (0, 0, 0)) for rounds in (1, 2, 3))
+    state = routing.SettledRoutes(SimpleNamespace(wiring=kdb.Box(0, 0, 10, 10)), routed, (), {})
     search = SimpleNamespace(axis_x=0, equal_lengths=())
     loaded, moved = [], []
 
     def tightened(_technology, frame, _result, _obstacles, _all, kept):
         moved.append(kept)
-        return frame, "moved" if same or not kept.lengths else "kept"
+        return frame, near if same or not kept.lengths else apart
 
-    def equal(_job, given, _area):
-        loaded.append(given.result)
-        return given.result
+    def equal(_technology, _requests, _obstacles, _room, given):
+        loaded.append(given)
+        return given
 
-    lacks = {"moved": 0.3, "kept": 0.1}
+    lacks = {near: 0.3, apart: 0.1}
     monkeypatch.setattr(routing, "tighten", tightened)
-    monkeypatch.setattr(routing, "_unequal", lambda *_: 0)
     monkeypatch.setattr(
-        routing, "equally_long", lambda result: {("p", "n")} if (result, frames) != ("moved", 2) else set()
+        routing, "equally_long", lambda result: {("p", "n")} if (result, frames) != (near, 2) else set()
     )
     monkeypatch.setattr(routing, "with_frame", lambda obstacles, *_: obstacles)
-    monkeypatch.setattr(routing, "_with_equal_loads", equal)
+    monkeypatch.setattr(routing, "equalised", equal)
     monkeypatch.setattr(
         routing, "measured_mirrors", lambda _technology, result, *_: (SimpleNamespace(lacks=lacks[result]),)
     )
-    best = routing.settled(SimpleNamespace(technology=None, obstacles=()), state, search)
+    best = routing.settled(RoutingJob(None, (), (), None, ()), state, search)
     assert len(moved) == frames
-    assert loaded == (["moved"] if same else ["moved", "kept"])
-    assert best.result == ("moved" if same else "kept")
+    assert loaded == ([near] if same else [near, apart])
+    assert best.result == (near if same else apart)

@@ -624,7 +624,7 @@ def test_cuts_of_one_net_that_are_too_close_are_found_wherever_they_lie(gap):
     step = 150 + 170 - gap
     places = [(step * column - 1000, 900 * row - 3000) for column in range(7) for row in range(7)]
     metal = NetMetal(vias=[Via("via", x, y, 1, 1) for x, y in places])
-    found = Finisher(stack, Occupancy(), "a", [])._cut_flaws(metal)
+    found = [flaw for flaw in Finisher(stack, Occupancy(), "a", []).flaws(metal) if flaw[1] == "via"]
     boxes = [rect for _, rect in metal.cuts(stack)]
     near = [
         kdb.Region(kdb.Box(*a)).separation_check(kdb.Region(kdb.Box(*b)), 170)
