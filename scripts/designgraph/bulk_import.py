@@ -154,23 +154,20 @@ class AssignedIds:
         """Return the id of a name."""
         name = Name(*given)
         if name not in self._by_name:
-            self._by_name[name] = self._new(name)
+            wanted = _NOT_ALLOWED.sub("_", f"{self.prefix}{name.stem}{name.name}")
+            if not is_id(wanted[:1]):
+                wanted = f"_{wanted}"
+            made, mark = wanted, f"{name.stem}\0{name.name}"
+            while len(made) > MAX_ID_LENGTH or made in self._taken:
+                mark = blake2b(mark.encode(), digest_size=_HASH_LENGTH // 2).hexdigest()
+                made = f"{wanted[: MAX_ID_LENGTH - 1 - _HASH_LENGTH]}_{mark}"
+            self._by_name[name] = made
             self._taken.add(self._by_name[name])
         return self._by_name[name]
 
     def renamed(self) -> dict[str, str]:
         """Return the ids that are not simply prefix, stem and name, by name."""
         return {n.name: made for n, made in self._by_name.items() if made != f"{self.prefix}{n.stem}{n.name}"}
-
-    def _new(self, name: Name) -> str:
-        wanted = _NOT_ALLOWED.sub("_", f"{self.prefix}{name.stem}{name.name}")
-        if not is_id(wanted[:1]):
-            wanted = f"_{wanted}"
-        made, mark = wanted, f"{name.stem}\0{name.name}"
-        while len(made) > MAX_ID_LENGTH or made in self._taken:
-            mark = blake2b(mark.encode(), digest_size=_HASH_LENGTH // 2).hexdigest()
-            made = f"{wanted[: MAX_ID_LENGTH - 1 - _HASH_LENGTH]}_{mark}"
-        return made
 
 
 class _Resolved:

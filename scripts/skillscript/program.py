@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 
     from sturdy.atomic_files import FileState
 
-    from .arguments import CommandRequest
     from .standard_streams import EnvelopeStream
     from .tool import Handler, Tool, Verdict
 
@@ -147,7 +146,9 @@ def _run(tool: Tool, argv: Sequence[str], stdout: EnvelopeStream) -> int:
     else:
         return serve({tool.id: tool}, stdout, log)
     code = _written(stdout, result.to_json(indent=PRETTY if request.pretty else None), result.exit_code)
-    _summarise(result, request)
+    # on a terminal also in words; a program reads the envelope
+    if result.error is not None and sys.stderr is not None and sys.stderr.isatty():
+        print_error(f"{result.error.code}: {result.error.message}" + ("\nsee --help" if request.faults else ""))
     return code
 
 
@@ -158,12 +159,6 @@ def _written(stdout: EnvelopeStream, text: str, code: int) -> int:
     if stdout.was_closed:
         print_error("the answer cannot be written: standard output is closed")
     return EXIT_CODES[ErrorCode.INTERNAL_ERROR]
-
-
-def _summarise(result: SkillResult, request: CommandRequest) -> None:
-    """Report an error on the terminal in words; a program reads the envelope instead."""
-    if result.error is not None and sys.stderr is not None and sys.stderr.isatty():
-        print_error(f"{result.error.code}: {result.error.message}" + ("\nsee --help" if request.faults else ""))
 
 
 def serve(tools: Mapping[str, Tool], stdout: EnvelopeStream, log: str | None) -> int:

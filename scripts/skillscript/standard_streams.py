@@ -161,20 +161,16 @@ def append_record(path: str, record: dict[str, Any]) -> bool:
         record = {**record, "params": repr(record["params"]), "context": repr(record["context"])}
         line = (to_json(record) + "\n").encode("utf-8", "backslashreplace")
     try:
-        _append(path, line)
+        # O_NONBLOCK: a named pipe without a reader is an error here; the call does not hang.
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NONBLOCK", 0)
+        descriptor = os.open(path, flags, 0o644)
+        try:
+            with suppress(OSError):  # a file system without locks, or a pipe: appended without one
+                lock(descriptor)  # so that a line too long for one write stays whole
+            write_all(descriptor, line)
+        finally:
+            os.close(descriptor)
     except OSError as error:
         print_error(f"warning: the call log {path} cannot be written: {error.strerror}")
         return False
     return True
-
-
-def _append(path: str, line: bytes) -> None:
-    # O_NONBLOCK: a named pipe without a reader is an error here; the call does not hang.
-    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NONBLOCK", 0)
-    descriptor = os.open(path, flags, 0o644)
-    try:
-        with suppress(OSError):  # a file system without locks, or a pipe: appended without one
-            lock(descriptor)  # so that a line too long for one write stays whole
-        write_all(descriptor, line)
-    finally:
-        os.close(descriptor)

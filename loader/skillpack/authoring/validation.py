@@ -335,7 +335,15 @@ def write_skill(plan: Plan) -> Path:
     Raises:
         ScaffoldError: If the name, description or tool id is not allowed, or the folder exists or cannot be created.
     """
-    problems = _problems(plan)
+    problems = []
+    problem = name_problem(plan.name)
+    if problem is not None:
+        slug = "-".join(re.findall(r"[a-z0-9]+", plan.name.casefold()))[:64].strip("-")
+        problems.append(problem + (f"; try {slug!r}" if slug else ""))
+    if len(plan.description) > MAX_DESCRIPTION or re.search(r"[<>\x00-\x1f\x7f\ud800-\udfff]", plan.description):
+        problems.append(f"a description is one line of at most {MAX_DESCRIPTION} characters without '<' and '>'")
+    if plan.tool is not None and not TOOL_ID.fullmatch(plan.tool):
+        problems.append(f"the tool id {plan.tool!r} is not lower-case words joined by dots, such as 'text.count_words'")
     if problems:
         raise ScaffoldError(sentences(problems))
     home = plan.parent / plan.name
@@ -352,20 +360,6 @@ def write_skill(plan: Plan) -> Path:
         shutil.rmtree(beside, ignore_errors=True)
         raise ScaffoldError(f"{home} cannot be written: {error.strerror}") from error
     return home
-
-
-def _problems(plan: Plan) -> list[str]:
-    """Return all faults of a plan."""
-    found = []
-    problem = name_problem(plan.name)
-    if problem is not None:
-        slug = "-".join(re.findall(r"[a-z0-9]+", plan.name.casefold()))[:64].strip("-")
-        found.append(problem + (f"; try {slug!r}" if slug else ""))
-    if len(plan.description) > MAX_DESCRIPTION or re.search(r"[<>\x00-\x1f\x7f\ud800-\udfff]", plan.description):
-        found.append(f"a description is one line of at most {MAX_DESCRIPTION} characters without '<' and '>'")
-    if plan.tool is not None and not TOOL_ID.fullmatch(plan.tool):
-        found.append(f"the tool id {plan.tool!r} is not lower-case words joined by dots, such as 'text.count_words'")
-    return found
 
 
 def _files(plan: Plan) -> dict[str, str]:

@@ -17,7 +17,7 @@ import zipfile
 import zlib
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from skillpack.copies.skill_copy import MANIFEST, MAX_FILE_BYTES, copy_of, manifest_in
 from skillpack.exceptions import CopyError, FileRefusedError
@@ -85,19 +85,14 @@ def installed_skill(place: Path) -> InstalledSkill | None:
         return None
     if manifest is None or manifest.get("name") != place.name:
         return None
-    digests = _listed(manifest)
+    listed = manifest.get("files")
+    entries = [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
+    digests = {str(entry.get("path")): str(entry.get("sha256")) for entry in entries}
     present = set(_files_in(place))
     changed = [path for path, digest in digests.items() if not _is_intact(place, path, digest, present)]
     added = present - digests.keys() - {MANIFEST}
     version, distribution = (str(manifest.get(key) or "") for key in ("version", "distribution"))
     return InstalledSkill(place, version, distribution, tuple(sorted(changed)), tuple(sorted(added)))
-
-
-def _listed(manifest: dict[str, Any]) -> dict[str, str]:
-    """Return the SHA-256 of each file that a manifest lists, by its path."""
-    listed = manifest.get("files")
-    entries = [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
-    return {str(entry.get("path")): str(entry.get("sha256")) for entry in entries}
 
 
 def _files_in(place: Path) -> Iterator[str]:

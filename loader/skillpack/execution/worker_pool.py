@@ -257,7 +257,9 @@ class WorkerPool:
             keep = keep and not self._closed
             if keep:
                 self._idle.append((kind, worker))
-                self._start_reaper()
+                if self._reaper is None:
+                    self._reaper = threading.Thread(target=self._reap, name="skillpack-reaper", daemon=True)
+                    self._reaper.start()
                 self._changed.notify_all()
         if not keep:
             worker.kill()
@@ -319,12 +321,6 @@ class WorkerPool:
     def _wake(self) -> None:
         with self._changed:
             self._changed.notify_all()
-
-    def _start_reaper(self) -> None:
-        """Start the thread that ends idle workers; the thread lives as long as there are any."""
-        if self._reaper is None:
-            self._reaper = threading.Thread(target=self._reap, name="skillpack-reaper", daemon=True)
-            self._reaper.start()
 
     def _reap(self) -> None:
         while True:

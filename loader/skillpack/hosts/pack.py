@@ -194,20 +194,16 @@ class KnownTools:
         """Return what ``read_tools`` returns."""
         if known is None or _state(skill, known.others) != known.state:
             tools, faults = read_tools(skill)
-            others = _others(skill, tools)
+            # the files of the declarations that are outside of ``_FOLDERS``
+            found = {file for tool in tools for file in tool.shared_files}
+            for tool in tools:
+                named = [tool.entry[key] for key in _PATHS if isinstance(tool.entry.get(key), str)]
+                found.update(os.path.join(skill.dir, name) for name in named if os.path.dirname(name) not in _FOLDERS)
+            others = tuple(sorted(found))
             known = _Known(_state(skill, others), others, tools, faults)
         if not known.faults and _is_settled(known.state):  # what a faulty declaration depends on is not known
             self._known[f"{skill.dir}\0{skill.name}"] = known
         return known.tools, known.faults
-
-
-def _others(skill: Skill, tools: Iterable[ToolDeclaration]) -> tuple[str, ...]:
-    """Return the files of the tools' declarations that are outside of ``_FOLDERS``."""
-    found = {file for tool in tools for file in tool.shared_files}
-    for tool in tools:
-        named = [tool.entry[key] for key in _PATHS if isinstance(tool.entry.get(key), str)]
-        found.update(os.path.join(skill.dir, name) for name in named if os.path.dirname(name) not in _FOLDERS)
-    return tuple(sorted(found))
 
 
 def _state(skill: Skill, others: Iterable[str]) -> _State:

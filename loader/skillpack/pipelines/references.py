@@ -224,9 +224,13 @@ def misfits(source: SchemaPlace, target: SchemaPlace, depth: int = 0) -> list[st
         problems = _no_branch(tried) or _no_branch(tried_given)
         if problems:
             return problems
-    types = _shared_types(given, wanted)
+    # an integer is a number, and a number may be an integer
+    has, takes = types_of(given), types_of(wanted)
+    types = has & takes
+    if has & {"number", "integer"} and takes & {"number", "integer"}:
+        types |= has & {"number", "integer"}
     if not types:
-        return [f"is {_words(types_of(given))}, but {_words(types_of(wanted))} is wanted"]
+        return [f"is {_words(has)}, but {_words(takes)} is wanted"]
     return _misfits_of_values(given, wanted) or (
         _misfits_of_parts(SchemaPlace(given, source.root), SchemaPlace(wanted, target.root), types, depth)
     )
@@ -273,15 +277,6 @@ def _misfits_of_parts(given: SchemaPlace, wanted: SchemaPlace, types: set[str], 
         inner = misfits(SchemaPlace(has[name], given.root), SchemaPlace(takes[name], wanted.root), depth + 1)
         problems += [f"its {name!r} {problem}" for problem in inner]
     return problems
-
-
-def _shared_types(given: Mapping[str, Any], wanted: Mapping[str, Any]) -> set[str]:
-    """Return the types both may have; an integer is a number, and a number may be an integer."""
-    has, takes = types_of(given), types_of(wanted)
-    shared = has & takes
-    if has & {"number", "integer"} and takes & {"number", "integer"}:
-        shared |= has & {"number", "integer"}
-    return shared
 
 
 def _values(schema: Mapping[str, Any]) -> list[Any] | None:

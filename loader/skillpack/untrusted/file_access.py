@@ -161,7 +161,12 @@ def write_inside(root: str, path: str, content: bytes, *, replace: bool) -> bool
     """
     try:
         with _folder_of(root, path, make=True) as (folder, name):
-            return _write(folder, name, content, replace=replace)
+            is_new = _is_free(folder, name, replace=replace)
+            try:
+                replace_file(name, content, folder=folder, overwrite=replace)
+            except FileExistsError as error:
+                raise FileExistsAlreadyError("exists already") from error
+            return is_new
     except OSError as error:
         raise FileRefusedError(_reason(error)) from error
 
@@ -190,15 +195,6 @@ def _folder_of(root: str, path: str, *, make: bool) -> Iterator[tuple[int | None
         yield descriptor, name
     finally:
         os.close(descriptor)
-
-
-def _write(folder: int | None, name: str, content: bytes, *, replace: bool) -> bool:
-    is_new = _is_free(folder, name, replace=replace)
-    try:
-        replace_file(name, content, folder=folder, overwrite=replace)
-    except FileExistsError as error:
-        raise FileExistsAlreadyError("exists already") from error
-    return is_new
 
 
 def _is_free(folder: int | None, name: str, *, replace: bool) -> bool:

@@ -233,7 +233,11 @@ class _Search:
         if chosen is None:
             return classes.order
         if self.visits > MOST_VISITS or (depth or 0) > _DEEPEST:
-            return _by_name(classes, wish)
+            # names decide what refinement does not
+            for first in range(len(classes.order)):
+                while classes.size.get(first, 1) > 1:
+                    classes.single_out([max(classes.members(first), key=wish.__getitem__)])
+            return classes.order
         # What is singled out comes last in its class, so that the last name is tried first.
         candidates = sorted(classes.members(chosen), key=wish.__getitem__, reverse=True)
         if depth is None:
@@ -271,14 +275,6 @@ def _join(same: UnionFind[int], ones: Sequence[int], others: Sequence[int]) -> N
     """Record that an automorphism maps each vertex of ``ones`` to the one of ``others`` at the same place."""
     for pair in zip(ones, others, strict=True):
         same.union(*pair)
-
-
-def _by_name(classes: ColourClasses, wish: Sequence[int]) -> list[int]:
-    """Return the vertices in an order in which names decide what refinement does not."""
-    for first in range(len(classes.order)):
-        while classes.size.get(first, 1) > 1:
-            classes.single_out([max(classes.members(first), key=wish.__getitem__)])
-    return classes.order
 
 
 def _parts(classes: ColourClasses) -> list[list[int]]:

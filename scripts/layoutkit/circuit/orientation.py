@@ -324,7 +324,13 @@ def _potentials(circuit: Circuit, supplies: Supplies, mos_type: str) -> dict[str
         if first != second:
             conductance = 1.0 if kind == mos_type else _OTHER
             network[first][second] = network[second][first] = network[first].get(second, 0.0) + conductance
-    held = _held(circuit)
+    # driven from outside: nets of unknown cells, and ports without channels of both types
+    types: dict[str, set[str]] = defaultdict(set)
+    for device in circuit.devices:
+        if device.is_mos:
+            for end in device.kind.ends:
+                types[device.terminals[end]].add(device.type)
+    held = {*circuit.black_box_nets, *(port for port in circuit.ports if len(types[port]) < 2)}
     for node in [node for node in network if node not in _FIXED]:
         network[node]["middle"] = _WEAK if node[0] in held else _LEAST
     found = _solved(network)
@@ -371,16 +377,6 @@ def _solved(network: dict[_Node, dict[_Node, float]]) -> dict[_Node, float]:
     for node, around in reversed(eliminated):
         value[node] = sum(value[other] * its for other, its in around.items()) / sum(around.values())
     return value
-
-
-def _held(circuit: Circuit) -> set[str]:
-    """Return the nets driven from outside: those of unknown cells, and ports without channels of both types."""
-    types: dict[str, set[str]] = defaultdict(set)
-    for device in circuit.devices:
-        if device.is_mos:
-            for end in device.kind.ends:
-                types[device.terminals[end]].add(device.type)
-    return {*circuit.black_box_nets, *(port for port in circuit.ports if len(types[port]) < 2)}
 
 
 def _edges(circuit: Circuit, supplies: Supplies) -> Iterable[tuple[str, str, str]]:

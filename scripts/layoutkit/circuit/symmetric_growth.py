@@ -95,7 +95,9 @@ class Growth:
             return False
         if (found := self._facing(a, b, first=True)) is None:
             return False
-        self._begin(a, b, found)
+        now = [each for each in found.nets if each[0] not in CONTROLS or each[1] == each[2]]
+        self._late += [(x, y) for role, x, y in found.nets if role in CONTROLS and x != y]
+        self._commit(a, b, found._replace(nets=tuple(now)))
         while self._queue or self._late or (self._exact and self._decide()):
             if self._queue:
                 self._visit(*heapq.heappop(self._queue))
@@ -198,12 +200,6 @@ class Growth:
                 else:
                     self.images[left] = left
                     self.axis.append(left)
-
-    def _begin(self, a: int, b: int, found: _Facing) -> None:
-        """Take two elements for images; the nets of their gates only when all else is known."""
-        now = [each for each in found.nets if each[0] not in CONTROLS or each[1] == each[2]]
-        self._late += [(x, y) for role, x, y in found.nets if role in CONTROLS and x != y]
-        self._commit(a, b, found._replace(nets=tuple(now)))
 
     def _mirror(self, left: str, right: str, depth: int) -> None:
         """Take two nets for images, unless one is known, and look at what is on them."""

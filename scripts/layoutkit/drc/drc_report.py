@@ -248,7 +248,10 @@ class DrcReport:
         to_um = kdb.CplxTrans(self.unit_um)
         for verdict in self.verdicts:
             category = database.create_category(verdict.rule.id)
-            category.description = _title(verdict)
+            rule = verdict.rule
+            number = "" if rule.value_um is None else f" ({rule.value_um:g})"
+            note = f" - not checked: {verdict.reason}" if verdict.status == "unchecked" else ""
+            category.description = f"{rule.description}{number}{note}"
             for marks in verdict.marks:
                 category.scan_collection(cell, to_um, marks.shapes, True)
         write_bytes(path, report_bytes(database, sources))
@@ -286,13 +289,6 @@ def _passed(verdict: Verdict) -> dict[str, Any]:
     if verdict.measured is not None:
         entry["measured"] = round(verdict.measured, 6)
     return entry
-
-
-def _title(verdict: Verdict) -> str:
-    rule = verdict.rule
-    number = "" if rule.value_um is None else f" ({rule.value_um:g})"
-    note = f" - not checked: {verdict.reason}" if verdict.status == "unchecked" else ""
-    return f"{rule.description}{number}{note}"
 
 
 def _shares(counts: list[int], total: int) -> list[int]:

@@ -139,19 +139,6 @@ class LayerRegions:
             return drawn
         return self.region(expression)
 
-    def _with_fill(self, name: str) -> kdb.Region:
-        """Return the merged shapes of a layer and of the fill that counts as it."""
-        spec = self.technology.spec(name)
-        fill = [self.numbered(*self.technology.spec(part).gds) for part in joined_fill(spec, self.technology)]
-        drawn = self.numbered(*spec.gds)
-        fill = [region for region in fill if not region.is_empty()]
-        if not fill:
-            return drawn
-        key = spec.name
-        if key not in self._merged:
-            self._merged[key] = sum(fill, drawn).merged()
-        return self._merged[key]
-
     def named(self, name: str) -> kdb.Region:
         """Return the merged shapes of the layer, role, alias or derived layer ``name``.
 
@@ -162,7 +149,15 @@ class LayerRegions:
             return self._merged[name]
         derived = self.technology.derived.get(name)
         if derived is None:
-            return self._with_fill(name)
+            spec = self.technology.spec(name)
+            fill = [self.numbered(*self.technology.spec(part).gds) for part in joined_fill(spec, self.technology)]
+            drawn = self.numbered(*spec.gds)
+            fill = [region for region in fill if not region.is_empty()]
+            if not fill:
+                return drawn
+            if spec.name not in self._merged:
+                self._merged[spec.name] = sum(fill, drawn).merged()
+            return self._merged[spec.name]
         require(derived, self.technology, (name,))
         self._merged[name] = evaluate(parse(derived), self)
         return self._merged[name]

@@ -156,7 +156,11 @@ class _Running:
         jobs = list(self._jobs(points))
         if not jobs:
             raise LayoutkitError(self.candidates[0].reason, details={"layouts": len(self.candidates)})
-        self._write_parameters()
+        # an earlier search may have had more layouts
+        shutil.rmtree(self.search.folder / PARAMETERS, ignore_errors=True)
+        make_folder(self.search.folder / PARAMETERS)
+        for candidate in self.candidates:
+            write_json(self.search.folder / PARAMETERS / f"{candidate.number}.json", candidate.parameters)
         self.unfinished = set(self.by_key)
         begun = time.monotonic()
         self._check_measurements(jobs)
@@ -259,13 +263,6 @@ class _Running:
         known = [(each, candidate.figures.get(each.name)) for each in self.search.objectives]
         figures = ", ".join(f"{each.name} {value:g} {each.unit}".strip() for each, value in known if value is not None)
         return f"layout {candidate.number}: {candidate.reason[:150] or figures} ({progress})"
-
-    def _write_parameters(self) -> None:
-        """Write the parameters of each layout; an earlier search may have had more layouts."""
-        shutil.rmtree(self.search.folder / PARAMETERS, ignore_errors=True)
-        make_folder(self.search.folder / PARAMETERS)
-        for candidate in self.candidates:
-            write_json(self.search.folder / PARAMETERS / f"{candidate.number}.json", candidate.parameters)
 
     def _write_now_and_then(self) -> None:
         """Write the result so far, unless that was just done or is the last layout."""

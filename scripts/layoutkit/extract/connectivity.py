@@ -236,25 +236,6 @@ def wiring(cell: kdb.Cell, technology: Technology) -> Wiring:
     return DrawnLayers(cell, technology).wiring
 
 
-def _wiring(drawn: DrawnLayers) -> Wiring:
-    technology = drawn.technology
-    regions = {conductor.name: drawn.layer(conductor.layer) for conductor in technology.conductors}
-    regions.update({cut.name: drawn.layer(cut.layer) for cut in technology.cuts})
-    drawn_as = {name: name for name in regions}
-    joins = [
-        (cut.name, technology.resolve(conductor)) for cut in technology.cuts for conductor in (cut.below, cut.above)
-    ]
-    passives = passive_layers(drawn)
-    for name, cores in passives.metal.items():
-        regions[name] = regions[name] if cores.is_empty() else regions[name] - cores
-    joins += add_plates(technology, passives.plates, regions)
-    joins += add_cells(technology, passives.cells, regions)
-    for name in passives.plates:
-        cut = technology.resolve(technology.passives[name].parts["cut"])
-        drawn_as[plate_cut_layer(name)] = next(c.name for c in technology.cuts if technology.resolve(c.layer) == cut)
-    return Wiring(regions, tuple(joins), drawn_as, passives)
-
-
 def device_texts(cell: kdb.Cell, technology: Technology) -> list[tuple[str, kdb.Point]]:
     """Return the texts that name the device of a channel, on all levels, with their places, sorted."""
     role = technology.role("device_text")
@@ -316,7 +297,24 @@ class DrawnLayers:
     @cached_property
     def wiring(self) -> Wiring:
         """The metal of the cell, as ``wiring`` returns it; shared, not to be changed."""
-        return _wiring(self)
+        technology = self.technology
+        regions = {conductor.name: self.layer(conductor.layer) for conductor in technology.conductors}
+        regions.update({cut.name: self.layer(cut.layer) for cut in technology.cuts})
+        drawn_as = {name: name for name in regions}
+        joins = [
+            (cut.name, technology.resolve(conductor)) for cut in technology.cuts for conductor in (cut.below, cut.above)
+        ]
+        passives = passive_layers(self)
+        for name, cores in passives.metal.items():
+            regions[name] = regions[name] if cores.is_empty() else regions[name] - cores
+        joins += add_plates(technology, passives.plates, regions)
+        joins += add_cells(technology, passives.cells, regions)
+        for name in passives.plates:
+            cut = technology.resolve(technology.passives[name].parts["cut"])
+            drawn_as[plate_cut_layer(name)] = next(
+                c.name for c in technology.cuts if technology.resolve(c.layer) == cut
+            )
+        return Wiring(regions, tuple(joins), drawn_as, passives)
 
     def electrical(self) -> ElectricalLayers:
         """Return the regions of the cell as ``electrical_layers`` returns them."""
@@ -365,18 +363,15 @@ class DrawnLayers:
 
     def implants(self, polarity: str) -> kdb.Region:
         """Return all n+ or p+ implants."""
-        names = self._implant_names(polarity)
+        own = "nmos" if polarity == "n" else "pmos"
+        specs = self.technology.devices.values()
+        names = {spec.implant if spec.type == own else spec.bulk_implant for spec in specs}
         if None in names:  # not drawn: all diffusion that the other implant leaves
             return diffusion(self) - self.implants("p" if polarity == "n" else "n")
         union = kdb.Region()
         for name in sorted(name for name in names if name is not None):
             union += self.layer(name)
         return union.merged()
-
-    def _implant_names(self, polarity: str) -> set[str | None]:
-        own = "nmos" if polarity == "n" else "pmos"
-        specs = self.technology.devices.values()
-        return {spec.implant if spec.type == own else spec.bulk_implant for spec in specs}
 
     def p_body(self) -> kdb.Region:
         """Return the p-type bodies: the drawn p wells, or everything that is not n well."""

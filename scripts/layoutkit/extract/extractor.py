@@ -181,12 +181,6 @@ class _Reading:
         self.layers = layers
         self.dbu = lvs.internal_layout().dbu
         self.circuit: kdb.Circuit = lvs.netlist().top_circuit()
-        self.text_at = self._texts_by_gate(texts)
-        self.around = around
-        self.untied: list[tuple[str, Point, str]] = []
-
-    def _texts_by_gate(self, texts: list[tuple[str, kdb.Point]]) -> dict[Point, str]:
-        """Return the device text of a channel by the centre of that channel."""
         shapes = kdb.Shapes()
         for found_on in (self.layers.gates, self.layers.passives.shapes):
             for _, region in sorted(found_on.items()):
@@ -195,7 +189,9 @@ class _Reading:
         for text, place in texts:
             for shape in shapes.each_touching(kdb.Box(place, place)):
                 found.setdefault(point_um(shape.bbox().center(), self.dbu), text)
-        return found
+        self.text_at = found
+        self.around = around
+        self.untied: list[tuple[str, Point, str]] = []
 
     def nets(self) -> dict[int, tuple[Label, ...]]:
         """Return the labels of every net of the circuit."""

@@ -147,7 +147,15 @@ class _Slabs:
         self.heights = sorted(heights)
         spans = self._spans(edges)
         self._cut(mesh, name, spans, marks)
-        self._link(mesh, name)
+        for row, cells in enumerate(self.rows):
+            low, high = self.heights[row], self.heights[row + 1]
+            for (a, b, one), (c, d, other) in pairwise(cells):
+                if b == c:
+                    squares = (d - a) / 2 / (high - low)
+                    wire = min(self._thickness(row, b - 1), self._thickness(row, b + 1)) if self.longest else 0
+                    mesh.links.append(MeshLink(one, other, name, (b, low, b, high), high - low, squares, wire))
+            if row + 1 < len(self.rows):
+                self._link_upwards(mesh, name, row)
 
     def cell(self, x: float, y: float) -> int | None:
         row = bisect_right(self.heights, y) - 1
@@ -239,17 +247,6 @@ class _Slabs:
             self.rows.append(cells)
             self.wires.append(wires)
             self.lefts.append([left for left, _, _ in cells])
-
-    def _link(self, mesh: Mesh, name: str) -> None:
-        for row, cells in enumerate(self.rows):
-            low, high = self.heights[row], self.heights[row + 1]
-            for (a, b, one), (c, d, other) in pairwise(cells):
-                if b == c:
-                    squares = (d - a) / 2 / (high - low)
-                    wire = min(self._thickness(row, b - 1), self._thickness(row, b + 1)) if self.longest else 0
-                    mesh.links.append(MeshLink(one, other, name, (b, low, b, high), high - low, squares, wire))
-            if row + 1 < len(self.rows):
-                self._link_upwards(mesh, name, row)
 
     def _link_upwards(self, mesh: Mesh, name: str, row: int) -> None:
         y, distance = self.heights[row + 1], (self.heights[row + 2] - self.heights[row]) / 2

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from layoutkit.rectangle import Rect
-    from layoutkit.technology import DeviceSpec, Technology
+    from layoutkit.technology import Technology
 
 SOURCE_SLOPE = 2.0
 """Relative loss of Idsat per source voltage over the supply: alpha / (1 - VT / VDD) of the alpha-power law (Sakurai,
@@ -229,7 +229,8 @@ class _Straps:
         return mean_resistance(ladder(mesh, technology), grounded, feeds)
 
     def _loss(self, box: kdb.Box, left: StrapColumn, right: StrapColumn) -> float | None:
-        spec = self._flavour(box)
+        names = [name for name, shapes in self.flavours.items() if shapes.touching(box)]
+        spec = self.technology.devices[names[0]] if names else None
         if spec is None or not spec.saturation_ma_um or not spec.supply_v or left.ohm is None or right.ohm is None:
             return None
         current = spec.saturation_ma_um * 1e-3 * box.height() * self.technology.dbu_um
@@ -239,10 +240,6 @@ class _Straps:
         )
         lost = worse * current / spec.supply_v
         return lost / (1 + lost)
-
-    def _flavour(self, box: kdb.Box) -> DeviceSpec | None:
-        names = [name for name, shapes in self.flavours.items() if shapes.touching(box)]
-        return self.technology.devices[names[0]] if names else None
 
 
 def _without_rail(technology: Technology, regions: Mapping[str, kdb.Region], rail: int) -> dict[str, kdb.Region]:

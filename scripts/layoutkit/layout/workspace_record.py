@@ -12,7 +12,7 @@ import hashlib
 import json
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from layoutkit.errors import FileError, TechnologyError
 from layoutkit.file_schema import FileSchema
@@ -125,7 +125,13 @@ def read_record(path: Path) -> Record | None:
     try:
         data = json.loads(files.read_bytes(path, max_bytes=MAX_RECORD_BYTES))
         if STORED_FILES.accepts(data, "record"):
-            return _record(data)
+            reports, entry = tuple(data["reports"][:MAX_REPORTS]), data["technology"]
+            if entry is None:
+                return Record(None, reports)
+            layers = {name: (layer, datatype) for name, (layer, datatype) in entry["layers"].items()}
+            return Record(
+                DrawnIn(entry["name"], entry["source"], entry["sha256"], float(entry["dbu_um"]), layers), reports
+            )
     except FileError as error:
         reason = error.message
     except (ValueError, OverflowError, RecursionError):
@@ -135,14 +141,6 @@ def read_record(path: Path) -> Record | None:
         f"use another workspace, or delete {path} and name the technology that the layout is drawn in",
         details={"path": str(path), "workspace": str(path.parent)},
     )
-
-
-def _record(data: Any) -> Record:
-    reports, entry = tuple(data["reports"][:MAX_REPORTS]), data["technology"]
-    if entry is None:
-        return Record(None, reports)
-    layers = {name: (layer, datatype) for name, (layer, datatype) in entry["layers"].items()}
-    return Record(DrawnIn(entry["name"], entry["source"], entry["sha256"], float(entry["dbu_um"]), layers), reports)
 
 
 def check_same(recorded: DrawnIn, requested: DrawnIn, home: Path) -> list[str]:

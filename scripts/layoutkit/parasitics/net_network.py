@@ -308,7 +308,8 @@ class _Reduction:
             del self.network.links[node]
         kept = {self.origin, *(node for node in self.nodes.values() if node in reached)}
         self.network.eliminate(kept)
-        exact = self._exact(kept)
+        nodes = sorted(kept)
+        exact = dict(zip(nodes, self.network.resistances(self.origin or 0, nodes), strict=True))
         written = self.network.written(self.origin)
         names = self._names(written.inner)
         terminals = tuple(
@@ -325,10 +326,6 @@ class _Reduction:
             error=written.error,
             cut_off=cut_off,
         )
-
-    def _exact(self, kept: set[int]) -> dict[int, float]:
-        nodes = sorted(kept)
-        return dict(zip(nodes, self.network.resistances(self.origin or 0, nodes), strict=True))
 
     def _ohm(self, terminal: Terminal, exact: Mapping[int, float]) -> float | None:
         node = self.nodes.get(terminal)

@@ -62,7 +62,12 @@ def measure_comparator(fixture: Fixture) -> dict[str, Measurement]:
         raise SimulationError("two outputs are needed and were not found; name their ports out..., or give a deck")
     if not fixture.roles.clock:
         raise SimulationError("no clock was found; name its port clk, or give a deck")
-    high = _evaluates_high(fixture)
+    # whether the outputs differ at the end of the clock's high phase rather than of its low one
+    run = _transient(fixture, [0.1, 0.1], True)
+    first, second = (run.plot.of(f"v({fixture.nodes[port]})") for port in fixture.roles.outputs)
+    period = fixture.values.period_s
+    ends = [float(np.interp(place * period, run.plot.scale, np.abs(first - second))) for place in (1.98, 1.48)]
+    high = ends[0] >= ends[1]
     low, up = _undecided(fixture, high)
     return {
         "offset": Measurement((low + up) / 2, "V"),
@@ -103,15 +108,6 @@ def _change(steps: np.ndarray, decisions: np.ndarray) -> tuple[float, float] | N
     if decisions[0] == decisions[-1] or not turns.size:
         return None
     return float(steps[turns[0]]), float(steps[turns[-1] + 1])
-
-
-def _evaluates_high(fixture: Fixture) -> bool:
-    """Whether the outputs differ at the end of the clock's high phase rather than of its low one."""
-    run = _transient(fixture, [0.1, 0.1], True)
-    first, second = (run.plot.of(f"v({fixture.nodes[port]})") for port in fixture.roles.outputs)
-    period = fixture.values.period_s
-    ends = [float(np.interp(place * period, run.plot.scale, np.abs(first - second))) for place in (1.98, 1.48)]
-    return ends[0] >= ends[1]
 
 
 def _transient(fixture: Fixture, steps: Sequence[float], high: bool) -> _Run:

@@ -92,7 +92,8 @@ class Inspection:
             self.grid_um = self._length("grid_um", self.data["grid_um"]) or self.grid_um
         self._layers()
         self._roles()
-        self._silicon_labels()
+        for well, layers in self._section("silicon_labels").items():
+            self._drawn_on(f"silicon_labels.{well}", layers)
         self._stack()
         self._dimension_names("dimensions", self._section("dimensions"))
         devices = self._section("devices")
@@ -139,10 +140,6 @@ class Inspection:
     def _number(self, place: str, name: str, gds: list[int] | None, numbers: dict[tuple[int, int], str]) -> None:
         if gds is not None and numbers.setdefault((gds[0], gds[1]), name) != name:
             self.add(place, f"has the GDS number of layer '{numbers[gds[0], gds[1]]}'")
-
-    def _silicon_labels(self) -> None:
-        for well, layers in self._section("silicon_labels").items():
-            self._drawn_on(f"silicon_labels.{well}", layers)
 
     def _roles(self) -> None:
         for section, names in (("roles", self.roles), ("aliases", self.aliases)):

@@ -141,18 +141,13 @@ def _parsed(path: Path, text: str) -> dict[str, Any]:
     if data and not any(section in data for section in SECTIONS):  # a file of another kind, which no message may quote
         raise TechnologyError(f"{path.name} is not a technology file: it has none of {', '.join(SECTIONS)}")
     if data.keys() & {"based_on", "without"} and path.parent != SHIPPED:
-        _check_base(data, path)
+        from layoutkit.technology.inspection import SCHEMA
+
+        said = {key: data[key] for key in ("based_on", "without") if key in data}
+        faults = [f"{fault.place}: {fault.message}" for fault in SCHEMA.faults(said, "base")]
+        if faults:
+            raise TechnologyError(f"technology file {path.name}: {sentences(faults)}", details={"faults": faults})
     return data
-
-
-def _check_base(data: dict[str, Any], path: Path) -> None:
-    """Raise all faults of what a file says of its base in one error."""
-    from layoutkit.technology.inspection import SCHEMA
-
-    said = {key: data[key] for key in ("based_on", "without") if key in data}
-    faults = [f"{fault.place}: {fault.message}" for fault in SCHEMA.faults(said, "base")]
-    if faults:
-        raise TechnologyError(f"technology file {path.name}: {sentences(faults)}", details={"faults": faults})
 
 
 def document_of(texts: tuple[tuple[Path, str], ...]) -> dict[str, Any]:

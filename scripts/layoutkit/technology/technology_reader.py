@@ -66,20 +66,15 @@ def _loaded(texts: tuple[tuple[Path, str], ...]) -> Technology:
     """Return the technology that a file with this content and these bases describes; parsing YAML costs 20 ms."""
     path, data = texts[0][0], document_of(texts)
     if path.resolve().parent != SHIPPED.resolve():  # the shipped files are checked by the tests
-        _check(data, path)
+        from layoutkit.technology.inspection import Inspection
+
+        faults = [str(fault) for fault in Inspection(data).run()]
+        if faults:
+            raise TechnologyError(
+                f"technology file {path.name} has {len(faults)} fault(s): {sentences(faults, MAX_SHOWN)}",
+                details={"faults": faults},
+            )
     return _Reader(data, path).technology()
-
-
-def _check(data: dict[str, Any], path: Path) -> None:
-    """Raise all faults of a technology file in one error, if it has any."""
-    from layoutkit.technology.inspection import Inspection
-
-    faults = [str(fault) for fault in Inspection(data).run()]
-    if faults:
-        raise TechnologyError(
-            f"technology file {path.name} has {len(faults)} fault(s): {sentences(faults, MAX_SHOWN)}",
-            details={"faults": faults},
-        )
 
 
 def read_rule(entry: Mapping[str, Any], dbu_um: float) -> Rule:

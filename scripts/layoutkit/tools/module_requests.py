@@ -155,7 +155,10 @@ def deliver(
     with workspace.update_layout(tech.dbu_um, tech, f"draw {', '.join(devices)}") as layout:
         name = free_cell_name(layout, tech, params["cell_name"], devices)
         redrawn = Redrawn.of(layout, tech, workspace, name)
-        place = _place(params, tech, redrawn)
+        # what is left open is as before, and for a new module at the origin
+        before = CellPlace() if redrawn is None else place_of(redrawn.bbox, redrawn.trans, tech)
+        x_um, y_um = params.get("position", (before.x_um, before.y_um))
+        place = CellPlace(float(x_um), float(y_um), params.get("orientation", before.orientation))
         try:
             module = draw(layout, name)
             trans = place_module(module, tech, place)
@@ -166,13 +169,6 @@ def deliver(
         record_drawing(workspace, name, params, devices)
     saved = workspace.saved or Saved("")
     return Delivered(tech, module, trans, place, str(workspace.layout_path), drc, saved, edited)
-
-
-def _place(params: Mapping[str, Any], tech: Technology, redrawn: Redrawn | None) -> CellPlace:
-    """Return the requested place; what is left open is as before, and for a new module at the origin."""
-    before = CellPlace() if redrawn is None else place_of(redrawn.bbox, redrawn.trans, tech)
-    x_um, y_um = params.get("position", (before.x_um, before.y_um))
-    return CellPlace(float(x_um), float(y_um), params.get("orientation", before.orientation))
 
 
 def checked(module: Module, tech: Technology) -> dict[str, Any]:

@@ -168,7 +168,17 @@ def compare(params: Mapping[str, Any]) -> dict[str, Any]:
     """
     current = CurrentLayout(params)
     technology = current.technology()
-    circuit = _circuit(params, technology)
+    own = "netlist_path" in params or "netlist_text" in params
+    source = given_netlist(params) if own else str(Workspace(params.get("workspace")).circuit_path)
+    read = read_with_supplies(
+        params,
+        source,
+        top=params.get("top"),
+        identify_modules=False,
+        names=ModelNames(technology, params.get("device_map")),
+    )
+    mapped = map_circuit(read, technology).circuit
+    circuit = recognised(mapped)
     warnings = [*circuit.warnings]
     text, told = _extracted(params, current, circuit, technology)
     given = {field: params[name] for name, field in OF_A_REQUEST.items() if name in params}
@@ -182,20 +192,6 @@ def compare(params: Mapping[str, Any]) -> dict[str, Any]:
         "replaced_devices": replaced_data(circuit, technology),
         "warnings": [*warnings, *current.warnings],
     }
-
-
-def _circuit(params: Mapping[str, Any], technology: Technology) -> Circuit:
-    own = "netlist_path" in params or "netlist_text" in params
-    source = given_netlist(params) if own else str(Workspace(params.get("workspace")).circuit_path)
-    read = read_with_supplies(
-        params,
-        source,
-        top=params.get("top"),
-        identify_modules=False,
-        names=ModelNames(technology, params.get("device_map")),
-    )
-    mapped = map_circuit(read, technology).circuit
-    return recognised(mapped)
 
 
 def _extracted(

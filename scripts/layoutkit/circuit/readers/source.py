@@ -95,7 +95,15 @@ def read_text(path: str | Path | NetlistText, *, limit: int = MAX_NETLIST_BYTES)
     """
     shown = str(path)
     if isinstance(path, NetlistText):
-        return _checked_text(path, limit)
+        size = len(path.text.encode("utf-8", "surrogatepass"))
+        if size > limit:
+            raise FileError(
+                f"{path} is too large: it has {size} bytes, at most {limit} are read",
+                details={"param_name": path.name, "bytes": size, "limit": limit},
+            )
+        if "\0" in path.text:
+            raise FileError(f"{path} is binary, not text: it contains NUL", details={"param_name": path.name})
+        return _with_newlines(path.text.removeprefix("\ufeff"))
     try:
         status = Path(path).stat()
     except (OSError, ValueError):
@@ -122,19 +130,6 @@ def read_text(path: str | Path | NetlistText, *, limit: int = MAX_NETLIST_BYTES)
         # Schematic tools of the nineties wrote comments in Latin-1; names are ASCII all the same.
         text = data.decode("latin-1")
     return _with_newlines(text)
-
-
-def _checked_text(given: NetlistText, limit: int) -> str:
-    """Return the text of a netlist that was given as text, within the bounds of a file."""
-    size = len(given.text.encode("utf-8", "surrogatepass"))
-    if size > limit:
-        raise FileError(
-            f"{given} is too large: it has {size} bytes, at most {limit} are read",
-            details={"param_name": given.name, "bytes": size, "limit": limit},
-        )
-    if "\0" in given.text:
-        raise FileError(f"{given} is binary, not text: it contains NUL", details={"param_name": given.name})
-    return _with_newlines(given.text.removeprefix("\ufeff"))
 
 
 def _with_newlines(text: str) -> str:

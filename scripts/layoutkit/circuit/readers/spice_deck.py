@@ -287,7 +287,10 @@ class DeckBuilder:
         elif name == "global":
             self._deck.globals |= {net.split(":")[0].lower(): net.split(":")[0] for net in words[1:]}
         elif name in {"option", "options", "opt"} and "scale" in statement.params:
-            self._set_scale(statement)
+            try:
+                self._deck.scale = Scope().value(statement.params["scale"])
+            except NetlistError as error:
+                self._findings.fault(statement.where, f"option scale: {error}")
         elif name == "scale" and len(words) > 1:
             self._deck.scale = _MICRON_SCALE.get(words[1].lower(), 1.0)
         elif name == "simulator":
@@ -298,12 +301,6 @@ class DeckBuilder:
         elif name not in _NO_SIMULATION:
             self._deck.has_analyses |= "." + name in _ANALYSES
             self._findings.leave_out(statement.head)
-
-    def _set_scale(self, statement: Statement) -> None:
-        try:
-            self._deck.scale = Scope().value(statement.params["scale"])
-        except NetlistError as error:
-            self._findings.fault(statement.where, f"option scale: {error}")
 
 
 def _same(first: Subcircuit, second: Subcircuit) -> bool:

@@ -119,12 +119,6 @@ class _Evaluation:
     def __init__(self, text: str, lookup: Lookup) -> None:
         self._text = text
         self._lookup = lookup
-        self._tokens = self._split(text)
-        self._position = 0
-        self._depth = 0
-
-    @staticmethod
-    def _split(text: str) -> list[tuple[str, re.Match[str]]]:
         tokens = []
         position = 0
         while text[position:].strip():
@@ -134,7 +128,9 @@ class _Evaluation:
             kind = "number" if match["number"] else "name" if match["name"] else str(match["op"])
             tokens.append((kind, match))
             position = match.end()
-        return tokens
+        self._tokens = tokens
+        self._position = 0
+        self._depth = 0
 
     def _peek(self) -> str:
         return self._tokens[self._position][0] if self._position < len(self._tokens) else "end"

@@ -59,17 +59,13 @@ def _windows(case: Case, extent: kdb.Box) -> Iterator[kdb.Box]:
     step = case.length("step_um") if case.has("step_um") else size
     if size <= 0 or step <= 0:
         raise TechnologyError("window_um and step_um must be greater than 0")
-    across, along = _axes(extent)
+    across, along = (extent.left, extent.right), (extent.bottom, extent.top)
     count = _count(*across, size, step) * _count(*along, size, step)
     if count > MAX_WINDOWS:
         raise TechnologyError(f"{count} windows are more than {MAX_WINDOWS}; take a larger step_um")
     for y in _starts(*along, size, step):
         for x in _starts(*across, size, step):
             yield kdb.Box(x, y, x + size, y + size) & extent
-
-
-def _axes(extent: kdb.Box) -> tuple[tuple[int, int], tuple[int, int]]:
-    return (extent.left, extent.right), (extent.bottom, extent.top)
 
 
 def _count(low: int, high: int, size: int, step: int) -> int:
@@ -126,7 +122,10 @@ def _antennas(case: Case) -> tuple[float | None, kdb.Region]:
         TechnologyError: If ``layer`` is neither poly, contact, conductor nor cut.
     """
     technology = case.layers.technology
-    etched = _etched(technology)
+    # what charges gates, in the order in which it is made
+    etched = ["poly", "contact"]
+    for number, conductor in enumerate(technology.conductors):
+        etched += [conductor.name, *(cut.name for cut in technology.cuts[number : number + 1])]
     layer = carrier(technology, case.text("layer"))
     if layer not in etched:
         known = ", ".join(technology.resolve(name) for name in etched)
@@ -220,11 +219,3 @@ def _diodes(case: Case, stage: Stage) -> list[tuple[Any, kdb.Polygon]]:
 
 def _is_cut(case: Case, layer: str) -> bool:
     return layer in {cut.name for cut in case.layers.technology.cuts}
-
-
-def _etched(technology: Technology) -> list[str]:
-    """Return the layers that charge gates, by the names of their regions, in the order in which they are made."""
-    names = ["poly", "contact"]
-    for number, conductor in enumerate(technology.conductors):
-        names += [conductor.name, *(cut.name for cut in technology.cuts[number : number + 1])]
-    return names
