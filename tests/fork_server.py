@@ -204,7 +204,7 @@ def run_order(order, files, measurement):
         code = 1
     if measurement is not None:
         measurement.stop()
-        measurement._post_save_work = lambda: None  # the server has noted which files were never executed
+        measurement._post_save_work = lambda: None  # noqa: SLF001 - the server has noted which files were never executed
         measurement.save()
     sys.stdout.flush()
     sys.stderr.flush()

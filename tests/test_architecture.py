@@ -505,6 +505,42 @@ def test_the_search_for_clocks_finds_them(text, found):
     assert bool(looks_at_time(ast.parse(text))) is found
 
 
+def private_names(tree):
+    """Return the private names of the packages that a test imports or replaces; ruff finds those that it accesses."""
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in PACKAGES:
+            found |= {*node.module.split("."), *(alias.name for alias in node.names)}
+        elif isinstance(node, ast.Import):
+            found |= {
+                part for alias in node.names if alias.name.split(".")[0] in PACKAGES for part in alias.name.split(".")
+            }
+        elif isinstance(node, ast.Call) and getattr(node.func, "attr", "") in {"setattr", "delattr"}:
+            texts = [each.value for each in node.args[:2] if isinstance(each, ast.Constant)]
+            found |= {part for text in texts if isinstance(text, str) for part in text.split(".")}
+    return sorted(name for name in found if name.startswith("_") and not name.startswith("__"))
+
+
+def test_no_test_uses_a_private_name():
+    found = {path.name: private_names(ast.parse(path.read_text(encoding="utf-8"))) for path in TESTS.rglob("*.py")}
+    assert {name: private for name, private in found.items() if private} == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("from layoutkit.route.metal import _pads", ["_pads"]),
+        ("from layoutkit._inner import pads", ["_inner"]),
+        ("import skillpack._inner", ["_inner"]),
+        ("monkeypatch.setattr(engine, '_work', [0])", ["_work"]),
+        ("monkeypatch.setattr('layoutkit.place.engine._work', [0])", ["_work"]),
+        ("from layoutkit.route import metal\nfrom x import _y\nmonkeypatch.setattr(os, 'replace', f)", []),
+    ],
+)
+def test_the_search_for_private_names_finds_them(text, found):
+    assert private_names(ast.parse(text)) == found
+
+
 @pytest.mark.parametrize(
     ("text", "at_load"),
     [

@@ -71,7 +71,7 @@ class Subcommands(click.Group):
                     if name not in HOMES
                 }
             else:
-                from skillpack.commands._declared import declared_commands
+                from skillpack.commands.declared_commands import declared_commands
 
                 found = declared_commands(skills_dirs, HOMES)
             ctx.meta["declared"] = found

@@ -12,7 +12,7 @@ import pytest
 
 from forked import skillpack as forked_skillpack
 from skillpack import Runner
-from skillpack.commands._declared import Meanwhile, declared_commands, print_results
+from skillpack.commands.declared_commands import Meanwhile, declared_commands, print_results
 
 DECLARATION = """
     tools:

@@ -340,12 +340,7 @@ def _chosen(technology: Any, device: Device, substrate: str) -> _Choice:
     return _Choice(max(fitting or alike, key=lambda spec: (technology.makes(spec), bool(spec.default))), False, None)
 
 
-def _size(
-    technology: Any,
-    device: Device,
-    choice: _Choice,
-    report: Report,
-) -> PassiveSize:
+def _size(technology: Any, device: Device, choice: _Choice, report: Report) -> PassiveSize:
     spec, params = choice.spec, device.params
     width = choice.width_m or params.get("w")
     if width is not None and abs(params.get("w", width) - width) > technology.dbu_um * 1e-6:
@@ -398,13 +393,7 @@ def _tell_other_value(device: Device, spec: Any, size: PassiveSize, report: Repo
         report(device.kind.value, f"{stated:.4g}", f"{value:.4g}", reason)
 
 
-def _legal(
-    technology: Any,
-    device: Device,
-    choice: _Choice,
-    size: PassiveSize,
-    report: Report,
-) -> PassiveSize:
+def _legal(technology: Any, device: Device, choice: _Choice, size: PassiveSize, report: Report) -> PassiveSize:
     """Return ``size``; a resistor of a width that is not allowed is scaled to one that is."""
     spec = choice.spec
     if device.kind.in_series != "lengths":
@@ -458,13 +447,7 @@ def _in_bars(technology: Any, spec: Any, width_m: float, length_m: float, report
     return result
 
 
-def _on_grid(
-    technology: Any,
-    device: Device,
-    name: str,
-    length_m: float,
-    report: Report,
-) -> float:
+def _on_grid(technology: Any, device: Device, name: str, length_m: float, report: Report) -> float:
     dbu = length_m * 1e6 / technology.dbu_um
     snapped = technology.snap(dbu)
     result: float = round(snapped * technology.dbu_um * 1e-6, 15)
