@@ -14,6 +14,7 @@ from layoutkit.review.subject import HEADS_UM, box_around, kept, longer_side, na
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from layoutkit.circuit.circuit import Device
     from layoutkit.circuit.supplies import Supplies
     from layoutkit.review.finding import Remark
     from layoutkit.review.subject import PlacedDevice, Subject
@@ -364,8 +365,12 @@ def floating_metal(subject: Subject) -> list[Remark]:
 
 
 def unfed_nets(subject: Subject) -> Iterator[Remark]:
-    """Yield the inner nets on gates that no current enters or leaves: one transistor at most has its channel there."""
+    """Yield the inner nets on gates that no current enters or leaves: one transistor at most has its channel there.
+
+    Two such nets tie a gate high or low where one of them switches on the transistor of the other, an NMOS a PMOS.
+    """
     circuit = subject.circuit
+    unfed: dict[str, tuple[set[str], list[Device]]] = {}
     for net in subject.nets:
         if net in circuit.ports or net in subject.supplies or net in circuit.black_box_nets:
             continue
@@ -373,10 +378,15 @@ def unfed_nets(subject: Subject) -> Iterator[Remark]:
         gates = {device.id for device, end in ends if end == "g" and device.is_mos}
         on = [device for device, end in ends if end in {"d", "s"}]
         channels = {frozenset((device.terminals["d"], device.terminals["s"])) for device in on}
-        if not gates or len(channels) > 1 or not all(device.is_mos for device, _ in ends):
-            continue
+        if gates and len(channels) < 2 and all(device.is_mos for device, _ in ends):
+            unfed[net] = gates, on
+    types = {net: {device.type for device in on} for net, (_, on) in unfed.items()}
+    on_by = [(device.terminals["g"], net) for net, (_, on) in unfed.items() for device in on]
+    tied = {net for one in on_by if types.get(one[0], types[one[1]]) != types[one[1]] for net in one}
+    for net, (gates, on) in unfed.items():
         devices, feeds = subject.devices(gates), subject.devices(device.id for device in on)
-        if not any(map(subject.is_idle, devices)) and subject.both_ways.isdisjoint(device.id for device in on):
+        by_both = not subject.both_ways.isdisjoint(device.id for device in on)
+        if net not in tied and not by_both and not any(map(subject.is_idle, devices)):
             why = f"nothing drives {net}: it connects only to the gates of {names_of(devices)}"
             why += f" and to the channel of {names_of(feeds)}" * bool(feeds)
             yield from subject.finding("supply-drop.open", len(gates), why, devices=devices, nets=[net])

@@ -287,6 +287,25 @@ def test_a_reference_that_another_transistor_feeds_has_its_current():
     assert not [each for each in planted.review().findings if "nothing drives ref" in each.why]
 
 
+def tie_cell(second="nmos"):
+    """Return a diode on ref, which switches on M2 on lo, which switches on M3 on hi: each is fed by one transistor."""
+    planted = Planted()
+    planted.mos("M1", "pmos", 0, 20, 2, 1, "ref ref vdd vdd")
+    planted.mos("M2", second, 5, 0, 2, 1, f"lo ref {'vss vss' if second == 'nmos' else 'vdd vdd'}")
+    planted.mos("M3", "pmos", 10, 20, 2, 1, "hi lo vdd vdd")
+    planted.mos("M4", "nmos", 15, 0, 2, 1, "out hi in vss")
+    for net, track in (("ref", 8), ("lo", 10), ("hi", 12), ("vss", -3), ("vdd", 30), ("out", 14), ("in", 6)):
+        if net in planted.ends:
+            planted.comb(net, track, port=net not in {"ref", "lo", "hi"})
+    return planted
+
+
+@pytest.mark.parametrize(("second", "expected"), [("nmos", set()), ("pmos", {"ref", "lo", "hi"})])
+def test_gates_that_a_cell_ties_high_and_low_are_driven(second, expected):
+    found = [each for each in tie_cell(second).review().findings if "nothing drives" in each.why]
+    assert {net for each in found for net in each.nets} == expected
+
+
 @pytest.mark.parametrize(("metal", "expected"), [(False, {"must"}), (True, set())])
 def test_a_port_of_poly_alone(metal, expected):
     planted = Planted()
