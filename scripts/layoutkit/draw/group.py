@@ -300,7 +300,7 @@ def mirror_plan(tech: Technology, spec: MirrorSpec) -> GroupPlan:
     Raises:
         GeometryError: If the transistors do not form such a mirror; the message says why.
     """
-    _check(spec)
+    check_mirror(spec)
     reference = spec.mirror[0]
     tags = dict.fromkeys((t.id for t in spec.mirror), "out_") | {reference.id: "ref_"}
     if spec.cascodes and spec.arrangement == STACKED:
@@ -355,7 +355,12 @@ def check_ratios(mirror: Sequence[Transistor], wanted: Mapping[str, float]) -> N
             )
 
 
-def _check(spec: MirrorSpec) -> None:
+def check_mirror(spec: MirrorSpec) -> None:
+    """Check that the transistors form a mirror that is drawn as one module, its cascodes above it.
+
+    Raises:
+        GeometryError: If they do not; the message says why.
+    """
     if len(spec.mirror) < 2:
         raise GeometryError(f"a current mirror needs at least 2 devices, got {len(spec.mirror)}")
     if spec.cascodes and len(spec.cascodes) != len(spec.mirror):

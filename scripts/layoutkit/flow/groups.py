@@ -28,7 +28,7 @@ from layoutkit.circuit.constraints import OF_PLACES
 from layoutkit.circuit.ranked_names import named_after
 from layoutkit.circuit.recognise import MODULE_TYPES
 from layoutkit.circuit.roles import find_roles, is_clock
-from layoutkit.draw.group import MirrorSpec, mirror_plan
+from layoutkit.draw.group import MirrorSpec, check_mirror, mirror_plan
 from layoutkit.draw.mos import Transistor
 from layoutkit.draw.pattern import AUTO
 from layoutkit.errors import GeometryError, UnsupportedOperationError
@@ -48,7 +48,8 @@ if TYPE_CHECKING:
 
 
 _DIFFER = (
-    "its devices differ in flavour, body or l, a branch has no cascode, or no finger width near theirs divides all w"
+    "its devices differ in flavour, body or l, a branch has no cascode, the sources below the cascodes are on several "
+    "nets, or no finger width near theirs divides all w"
 )
 _LARGE = f"a module without a stated pattern holds at most {MOST_MATCHED} devices"
 _HIGH = "the rows of the mirror and as many of its cascodes are too high for the taps around them"
@@ -407,27 +408,26 @@ def cascodes_of(circuit: Circuit, devices: Sequence[str]) -> tuple[str, ...]:
 
 
 def _stands_on(upper: Group, lower: Group, technology: Technology) -> bool:
-    """Return whether every device of ``upper`` is the cascode of that of ``lower`` and can share its ring.
+    """Return whether every device of ``upper`` is the cascode of that of ``lower`` and both are drawn as one mirror.
 
-    The rows of both lie between taps below and above: together they are lower than twice the tap distance, less what
-    wires take.
+    Those above several nets are not, as where resistors or junctions lie below their sources. The rows of both lie
+    between taps below and above: together they are lower than twice the tap distance, less what wires take.
     """
     height = upper.sizing[0].finger_width + lower.sizing[0].finger_width
     if height > _FILLED * 2 * technology.dim("tap_max_distance", lower.spec):
         return False
-    if (upper.spec, upper.bulk_net, len(upper.devices)) != (lower.spec, lower.bulk_net, len(lower.devices)):
+    below, above = (tuple(transistors_of(each, {})) for each in (lower, upper))
+    try:
+        check_mirror(MirrorSpec("", below, above))
+    except GeometryError:
         return False
-    pairs = zip(upper.devices, lower.devices, strict=True)
-    return all(top.terminals["s"] == bottom.terminals["d"] for top, bottom in pairs)
+    return True
 
 
 def _rows_fit(lower: Group, upper: Group, technology: Technology) -> bool:
     """Return whether all rows of a mirror, and as many of its cascodes, lie between taps below and above."""
     below, above = (tuple(transistors_of(each, {})) for each in (lower, upper))
-    try:
-        plan = mirror_plan(technology, MirrorSpec("", below, above))
-    except GeometryError:
-        return True  # drawing says why
+    plan = mirror_plan(technology, MirrorSpec("", below, above))
     mirror = plan.transistors[0].finger_width
     row = mirror + upper.sizing[0].finger_width * mirror // lower.sizing[0].finger_width
     most = _FILLED * 2 * technology.dim("tap_max_distance", lower.spec)

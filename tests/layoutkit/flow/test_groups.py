@@ -189,6 +189,39 @@ def test_each_module_of_a_large_cascode_mirror_holds_the_cascodes_of_its_own_dev
         assert list(group.cascodes) == [name.replace("M", "C") for name in below]
 
 
+PTAT = """.subckt ptat g c o s1 s2 vss
+M1 x1 g {0} vss nmos w=10u l=1u nf=2
+M2 x2 g {1} vss nmos w=10u l=1u nf=2
+M3 g c x1 vss nmos w=10u l=1u nf=2
+M4 o c x2 vss nmos w=10u l=1u nf=2
+"""
+RESISTOR = "XR1 s2 vss vss rhigh w=0.5u l=20u"
+JUNCTIONS = "XQ1 vss vss s1 pnpMPA a=2p p=6u\nXQ2 vss vss q pnpMPA a=2p p=6u m=8\nXR1 s2 q vss rhigh w=0.5u l=20u"
+
+
+@pytest.mark.parametrize(
+    ("feet", "sources", "modules"),
+    [
+        ("", ("vss", "vss"), ["M1 M2 M3 M4"]),
+        (RESISTOR, ("vss", "s2"), ["M1 M2", "M3 M4"]),
+        (f"{RESISTOR}\nXR2 s1 vss vss rhigh w=0.5u l=20u", ("s1", "s2"), ["M1 M2", "M3 M4"]),
+        (JUNCTIONS, ("s1", "s2"), ["M1 M2", "M3 M4"]),
+    ],
+)
+def test_a_mirror_above_several_nets_is_a_module_and_its_cascodes_are_another(feet, sources, modules):
+    netlist = PTAT.format(*sources) + feet + "\n.ends\n"
+    request, technology = LayoutRequest(netlist_text=netlist), load("sg13g2")
+    circuit, _ = read_circuit(request, technology)
+    design, notes = make_design(request, technology, circuit)
+    mirrors = [group for group in design.groups if group.type == "current_mirror"]
+    assert sorted(" ".join(device.id for device in group.devices) for group in mirrors) == modules
+    assert ["sources below" in note for note in notes if "is drawn in" in note] == [True] * (len(modules) - 1)
+    layout = kdb.Layout()
+    layout.dbu = technology.dbu_um
+    drawn = {device for each in draw_groups(layout, design) for device in each.module.devices}
+    assert drawn >= {"M1", "M2", "M3", "M4"}
+
+
 @pytest.mark.parametrize(("top_um", "modules"), [(15.735, 2), (6.0, 1)])
 def test_a_mirror_whose_cascodes_leave_no_room_for_all_its_rows_is_apart_from_them(top_um, modules):
     """Three rows of 3.315 um and three of 5.245 um are 25.7 um high, more than 3/4 of the 30 um between two taps.
