@@ -77,7 +77,7 @@ M2 o i vdd vdd sky130_fd_pr__pfet_01v8 W=2 L=0.15
 .ends
 """
     params = {**DEFAULTS, "workspace": str(finished_layout(text, "sky130A")[1])}
-    review = LayoutReview.read(params, CurrentLayout(params))
+    review = LayoutReview(params, CurrentLayout(params))
     assert [(each.path, [*each.devices]) for each in review.circuit.subcircuits] == [
         ("X1", ["X1.M1", "X1.M2"]), ("X2", ["X2.M1", "X2.M2"])
     ]  # fmt: skip

@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -145,43 +145,32 @@ def _with_instances(circuit: Circuit, workspace: Workspace) -> Circuit:
     return replace(circuit, subcircuits=found) if all(known.issuperset(each.devices) for each in found) else circuit
 
 
-@dataclass(frozen=True)
 class LayoutReview:
     """One review; the request is checked before the layout is read.
 
-    Attributes:
+    A netlist with models or sizes that only a mapping understands is mapped as for a build.
+
+    Args:
         params: Input of ``review.check_layout``.
         current: The layout to review.
-        comparison: The netlist.
-        circuit: The same in devices of the technology.
+
+    Raises:
+        LayoutkitError: If the netlist, the constraints or the limits cannot be used, or no report can be written.
     """
 
-    params: Mapping[str, Any]
-    current: CurrentLayout
-    comparison: NetlistComparison
-    circuit: Circuit
-
-    @classmethod
-    def read(cls, params: Mapping[str, Any], current: CurrentLayout) -> LayoutReview:
-        """Return the request. A netlist with models or sizes that only a mapping understands is mapped as for a build.
-
-        Raises:
-            LayoutkitError: If the netlist, the constraints or the limits cannot be used, or no report can be written.
-        """
-        comparison = NetlistComparison({**READING, **params}, current)
+    def __init__(self, params: Mapping[str, Any], current: CurrentLayout) -> None:
+        self.params = params
+        self.current = current
+        self.comparison = NetlistComparison({**READING, **params}, current)
         try:
-            reference_of(comparison.circuit, comparison.technology)
+            reference_of(self.comparison.circuit, self.comparison.technology)
         except NetlistError:
-            comparison = NetlistComparison({**READING, **params, "map_devices": True}, current)
-        circuit = with_defaults(comparison.circuit, comparison.technology)
-        if not comparison.given:
-            circuit = _with_instances(circuit, Workspace(params.get("workspace")))
-        request = cls(params, current, comparison, circuit)
-        if "report_path" in params:
-            current.check_target(params["report_path"])
+            self.comparison = NetlistComparison({**READING, **params, "map_devices": True}, current)
+        self.circuit = with_defaults(self.comparison.circuit, self.comparison.technology)
+        if not self.comparison.given:
+            self.circuit = _with_instances(self.circuit, Workspace(params.get("workspace")))
         limits_with(params.get("limits"))
-        request._constraints()
-        return request
+        self.constraints, self.unfit = self._constraints()
 
     def run(self) -> Review:
         """Read the layout and return its review.
@@ -194,10 +183,9 @@ class LayoutReview:
         technology = self.comparison.technology.made_for(device.model for device in self.comparison.circuit.devices)
         to_unit(layout, technology.dbu_um)
         extraction = extract(layout, cell, technology, waived_layers=self.params["waived_layers"])
-        constraints, unfit = self._constraints()
         result = compare(extraction, self.circuit)
-        review = review_layout(result, self.circuit, constraints, self.params.get("limits"))
-        return replace(review, unjudged=(*review.unjudged, *unfit))
+        review = review_layout(result, self.circuit, self.constraints, self.params.get("limits"))
+        return replace(review, unjudged=(*review.unjudged, *self.unfit))
 
     def write(self, review: Review) -> dict[str, str]:
         """Write the findings for KLayout's marker browser; return all files by what they are."""
@@ -328,7 +316,7 @@ def present_markers(kind: str, layout: kdb.Layout, cell: kdb.Cell, current: Curr
         return read_markers(report, cell)
     if kind == "drc":
         return _drc_markers(check(layout, cell, current.technology(), Options()))
-    review = LayoutReview.read({**DEFAULTS, "cell_name": cell.name, "workspace": current.path.parent}, current).run()
+    review = LayoutReview({**DEFAULTS, "cell_name": cell.name, "workspace": current.path.parent}, current).run()
     found = [(each, box.to_dtype(review.dbu_um)) for each in review.findings for box, _ in each.everywhere()]
     return [Marker(f"{each.id} ({each.severity})", (kdb.DPolygon(box),), box) for each, box in found]
 

@@ -8,7 +8,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,34 +36,32 @@ if TYPE_CHECKING:
     from layoutkit.technology import Technology
 
 
-@dataclass(frozen=True)
 class ParasiticsRequest:
     """One extraction; the request is checked before the layout is read.
 
-    Attributes:
+    Args:
         params: Input of ``pex.extract_parasitics``.
         current: The layout to extract.
-        comparison: The netlist.
+
+    Raises:
+        LayoutkitError: If the netlist or the constraints cannot be read, no file can be written, or the netlist lacks
+            a net that ``net_names`` gives.
     """
 
-    params: Mapping[str, Any]
-    current: CurrentLayout
-    comparison: NetlistComparison
-
-    @classmethod
-    def read(cls, params: Mapping[str, Any], current: CurrentLayout) -> ParasiticsRequest:
-        """Return the request.
-
-        Raises:
-            LayoutkitError: If the netlist or the constraints cannot be read, no file can be written, or the netlist
-                lacks a net that ``net_names`` gives.
-        """
-        request = cls(params, current, NetlistComparison({**READING, **params}, current))
-        request._check_nets()
-        for path in request._targets().values():
+    def __init__(self, params: Mapping[str, Any], current: CurrentLayout) -> None:
+        self.params = params
+        self.current = current
+        self.comparison = NetlistComparison({**READING, **params}, current)
+        nets = list(self.comparison.circuit.nets)
+        unknown = [net for net in params.get("net_names", ()) if net not in nets]
+        if unknown:
+            raise LayoutkitError(
+                f"the netlist has no net {listed(unknown)}{did_you_mean(unknown[0], nets)}; it has: {listed(nets)}",
+                details={"param_name": "net_names", "provided_value": unknown},
+            )
+        for path in self._targets().values():
             check_target(path)
-        request._constraints()
-        return request
+        self.constraints = self._constraints()
 
     def run(self) -> Parasitics:
         """Read the layout and return its parasitics."""
@@ -75,7 +72,7 @@ class ParasiticsRequest:
         options = PexOptions(
             mode=params["mode"],
             cell_name=params.get("cell_name"),
-            constraints=self._constraints(),
+            constraints=self.constraints,
             waived_layers=tuple(params["waived_layers"]),
         )
         layout = self.current.read()
@@ -92,15 +89,6 @@ class ParasiticsRequest:
             answer["nets"] = [net for net in answer["nets"] if net["net"] in asked]
             answer["pairs"] = [pair for pair in answer["pairs"] if set(asked) & set(pair["nets"])]
         return answer
-
-    def _check_nets(self) -> None:
-        nets = list(self.comparison.circuit.nets)
-        unknown = [net for net in self.params.get("net_names", ()) if net not in nets]
-        if unknown:
-            raise LayoutkitError(
-                f"the netlist has no net {listed(unknown)}{did_you_mean(unknown[0], nets)}; it has: {listed(nets)}",
-                details={"param_name": "net_names", "provided_value": unknown},
-            )
 
     def replaced(self) -> dict[str, Any]:
         """Return the devices that are others than the netlist names, as JSON data."""

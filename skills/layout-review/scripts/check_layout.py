@@ -18,7 +18,7 @@ def execute(params: dict[str, Any], context: dict[str, Any]) -> dict[str, Any]:
     from layoutkit.tools.layout_checks import LayoutReview
 
     current = CurrentLayout(params)
-    request = LayoutReview.read(params, current)
+    request = LayoutReview(params, current)
     review = request.run()
     files = request.write(review)
     warnings = [*request.comparison.circuit.warnings, *current.warnings]

@@ -18,7 +18,7 @@ def execute(params: dict[str, Any], context: dict[str, Any]) -> dict[str, Any]:
     from layoutkit.tools.post_layout_requests import ParasiticsRequest
 
     current = CurrentLayout(params)
-    request = ParasiticsRequest.read(params, current)
+    request = ParasiticsRequest(params, current)
     found = request.run()
     files = request.write(found)
     warnings = [*request.comparison.circuit.warnings, *current.warnings]
