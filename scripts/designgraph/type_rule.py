@@ -64,11 +64,6 @@ def _read(path: str, status: os.stat_result) -> dict[str, Any]:
         return {}
     if not isinstance(content, dict):
         raise GraphFileError(f"{path} must be a mapping", {"path": path})
-    _check_numbers(path, content)
-    return content
-
-
-def _check_numbers(path: str, content: dict[Any, Any]) -> None:
     waiting: list[Any] = [content]
     for each in waiting:
         if isinstance(each, dict):
@@ -77,6 +72,7 @@ def _check_numbers(path: str, content: dict[Any, Any]) -> None:
             waiting += each
         elif isinstance(each, int | float) and not abs(each) <= MAX_NUMBER:
             raise GraphFileError(f"{path} holds a number beyond 64 bits, .inf or .nan; quote a text", {"path": path})
+    return content
 
 
 FILE = "types.yaml"

@@ -157,7 +157,7 @@ _RESERVED = ("params", "context", "log", "serve", "schema", "pretty", "help")
 
 def read_request(parser: argparse.ArgumentParser, tool: Tool, argv: list[str]) -> CommandRequest:
     """Return the request that ``argv`` states, with all its faults in ``faults``."""
-    flags = _flags(parser)
+    flags = {flag: action.nargs != 0 for action in parser._actions for flag in action.option_strings}  # noqa: SLF001
     given, extra = parser.parse_known_args(_joined_negatives(argv, flags))
     found: dict[str, Any] = {}
     for name, value in vars(given).items():
@@ -296,11 +296,6 @@ def shown_name(name: str) -> str:
 
 def _kebab(name: str) -> str:
     return _CAMEL.sub(lambda match: f"-{match[0].lower()}", name).replace("_", "-")
-
-
-def _flags(parser: argparse.ArgumentParser) -> dict[str, bool]:
-    """Return every flag of ``parser`` with whether a value may follow it."""
-    return {flag: action.nargs != 0 for action in parser._actions for flag in action.option_strings}  # noqa: SLF001
 
 
 def _joined_negatives(argv: list[str], flags: dict[str, bool]) -> list[str]:

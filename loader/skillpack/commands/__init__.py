@@ -136,15 +136,17 @@ def print_json(value: Any) -> None:
     click.echo(json.dumps(value, ensure_ascii=False, indent=2))
 
 
-def exit_unless(answer: dict[str, Any], *, printed: bool) -> None:
-    """Exit with code 2 if the answer is a failure; print it on stderr unless it has already been printed."""
-    if answer["success"]:
-        return
-    if printed:
-        sys.exit(EXIT_BAD_INPUT)
-    from sturdy.near_names import suggestion
+def answered(answer: dict[str, Any], *, as_json: bool) -> dict[str, Any] | None:
+    """Return the data of an answer, or print it as JSON and return None; exit with code 2 if it is a failure."""
+    if as_json:
+        print_json(answer)
+    elif not answer["success"]:
+        from sturdy.near_names import suggestion
 
-    fail(answer["message"] + suggestion(answer["suggestions"]))
+        fail(answer["message"] + suggestion(answer["suggestions"]))
+    if not answer["success"]:
+        sys.exit(EXIT_BAD_INPUT)
+    return None if as_json else answer["data"]
 
 
 def fail(message: str) -> NoReturn:

@@ -10,8 +10,8 @@ import click
 from skillpack.commands import (
     JSON,
     SKILLS_DIR,
+    answered,
     complete_skills,
-    exit_unless,
     named_roots,
     open_loader,
     open_tools,
@@ -67,11 +67,9 @@ def _summary(loader: SkillLoader, tools: Tools, name: str) -> dict[str, Any]:
 def show_command(skills_dirs: tuple[str, ...], name: str, section: str | None, wrap: bool, as_json: bool) -> None:
     """Print the instructions of skill NAME and the list of its resources (layer 2)."""
     answer = open_loader(skills_dirs).skill_request(name, section=section, wrap=wrap)
-    if as_json:
-        print_json(answer)
-    elif answer["success"]:
-        click.echo(answer["data"]["content"].rstrip("\n"))
-    exit_unless(answer, printed=as_json)
+    data = answered(answer, as_json=as_json)
+    if data is not None:
+        click.echo(data["content"].rstrip("\n"))
 
 
 @click.command("read")
@@ -85,16 +83,13 @@ def show_command(skills_dirs: tuple[str, ...], name: str, section: str | None, w
 def read_command(skills_dirs: tuple[str, ...], name: str, path: str, max_bytes: int | None, as_json: bool) -> None:
     """Print the unchanged content of file PATH of skill NAME (layer 3)."""
     answer = open_loader(skills_dirs).read_resource(name, path, max_bytes=max_bytes)
-    if as_json:
-        print_json(answer)
-    elif answer["success"]:
-        data = answer["data"]
+    data = answered(answer, as_json=as_json)
+    if data is not None:
         import base64
 
         binary = data["encoding"] == "base64"
         sys.stdout.buffer.write(base64.b64decode(data["content"]) if binary else data["content"].encode())
         sys.stdout.buffer.flush()
-    exit_unless(answer, printed=as_json)
 
 
 @click.command("search")

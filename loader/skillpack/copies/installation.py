@@ -94,9 +94,7 @@ def update(skills: Mapping[str, Skill], roots: Sequence[Path], names: Sequence[s
             system fails in between, with what was done before.
     """
     with ExitStack() as stack:
-        present = [root for root in roots if root.is_dir()]
-        _lock(stack, present)
-        found, faults = _chosen(present, names)
+        found, faults = _chosen(stack, roots, names)
         faults += [f"{name}: this pack has no such skill" for name in names if name not in skills]
         copies, more = _copies(skills[name] for name in sorted({one.name for one in found} & skills.keys()))
         _refuse(faults + more)
@@ -119,9 +117,7 @@ def uninstall(roots: Sequence[Path], names: Sequence[str], *, force: bool) -> li
             done before.
     """
     with ExitStack() as stack:
-        present = [root for root in roots if root.is_dir()]
-        _lock(stack, present)
-        found, faults = _chosen(present, names)
+        found, faults = _chosen(stack, roots, names)
         if not force:
             edited = [(one, [*one.edited, *one.added]) for one in found]
             kept = [_not_as_installed(one, files) for one, files in edited if files]
@@ -188,9 +184,11 @@ def _lock(stack: ExitStack, roots: Iterable[Path]) -> None:
         raise InstallError([f"{error.filename} cannot be changed: {error.strerror or error}"]) from error
 
 
-def _chosen(roots: Iterable[Path], names: Sequence[str]) -> tuple[list[InstalledSkill], list[str]]:
-    """Return the installed skills that were named, or all, and a fault for each name that is not installed."""
-    everything = [one for root in roots for one in installed_skills(root)]
+def _chosen(stack: ExitStack, roots: Iterable[Path], names: Sequence[str]) -> tuple[list[InstalledSkill], list[str]]:
+    """Lock folders; return the installed skills that were named, or all, and a fault for each that is not installed."""
+    present = [root for root in roots if root.is_dir()]
+    _lock(stack, present)
+    everything = [one for root in present for one in installed_skills(root)]
     found = {one.name for one in everything}
     lost = [f"{name}: not installed by skillpack in these folders" for name in names if name not in found]
     return [one for one in everything if not names or one.name in names], lost

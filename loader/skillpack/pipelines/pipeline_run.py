@@ -165,7 +165,19 @@ class _Run:
         entry = self._reused(step, request, tool.output_schema)
         if entry is None:
             self.recorded = {}  # what comes after a step that ran may depend on what it did
-            entry = self._called(step, params)
+            self._notify(step.id, "running")
+            call = self.runner.run(
+                step.tool,
+                params,
+                context=self.options.context,
+                timeout=step.timeout_s,
+                on_stderr=self.options.on_stderr,
+                cancellation=self.options.cancellation,
+            )
+            self.duration_ms += call.result.duration_ms
+            self.warnings += [f"step {step.id!r}: {note}" for note in call.notes]
+            status = _FAILED if call.result.error else _VIOLATED if call.result.violated else _DONE
+            entry = {"status": status, "violated": call.result.violated, "envelope": call.envelope}
         self.report[step.id] = {"version": tool.version, "request": request, **entry}
         self._notify(step.id, entry["status"])
         envelope = entry["envelope"]
@@ -173,22 +185,6 @@ class _Run:
             return self._failure(step, SkillResult.from_dict(envelope).error)
         self.known["steps"][step.id] = envelope["data"]
         return None
-
-    def _called(self, step: Step, params: dict[str, Any]) -> dict[str, Any]:
-        """Return the report of a step that is run now."""
-        self._notify(step.id, "running")
-        call = self.runner.run(
-            step.tool,
-            params,
-            context=self.options.context,
-            timeout=step.timeout_s,
-            on_stderr=self.options.on_stderr,
-            cancellation=self.options.cancellation,
-        )
-        self.duration_ms += call.result.duration_ms
-        self.warnings += [f"step {step.id!r}: {note}" for note in call.notes]
-        status = _FAILED if call.result.error else _VIOLATED if call.result.violated else _DONE
-        return {"status": status, "violated": call.result.violated, "envelope": call.envelope}
 
     def _reused(self, step: Step, request: str, output_schema: Mapping[str, Any]) -> dict[str, Any] | None:
         """Return the report of a step that was done before with the same request, or None if it must run."""

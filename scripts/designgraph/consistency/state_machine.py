@@ -86,9 +86,6 @@ class Condition:
             if not self._take(")"):
                 raise NotUnderstoodError("a bracket is not closed")
             return inner
-        return self._comparison()
-
-    def _comparison(self) -> Test:
         kind, text = self._next()
         if kind == "number":
             return lambda _: _value(text) != "0"

@@ -239,7 +239,7 @@ class Constraints:
         faults = [ConstraintFault(fault.place, fault.message) for fault in SCHEMA.faults(data)]
         raise_faults(faults, "the constraints do not have the format of plan.suggest_constraints")
         listed = {name: [part] if name in OF_THE_CHIP else part for name, part in data.items()}
-        return cls(**{name: tuple(_entry(ENTRIES[name], each) for each in listed[name]) for name in listed})
+        return cls(**{name: tuple(ENTRIES[name](**frozen(each)) for each in listed[name]) for name in listed})
 
     def to_json(self) -> dict[str, Any]:
         """Return the constraints as JSON data, as ``from_json`` takes it, without empty optional sections."""
@@ -312,10 +312,6 @@ _ALWAYS = ("symmetry", "matching", "net_priorities")
 OF_PLACES = ("alignment", "ordering", "abutment")
 """The sections that state where devices lie, besides what mirrors or surrounds them."""
 _OF_DEVICES = ("symmetry", "matching", "proximity", *OF_PLACES)
-
-
-def _entry(kind: type[Any], entry: Mapping[str, Any]) -> Any:
-    return kind(**frozen(entry))
 
 
 def _entry_data(entry: Any) -> dict[str, Any]:

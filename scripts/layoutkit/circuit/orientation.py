@@ -60,7 +60,7 @@ def oriented(circuit: Circuit) -> Circuit:
         replace(
             instance,
             devices={
-                name: _exchanged(terminals) if name in turned else terminals
+                name: {**terminals, "d": terminals["s"], "s": terminals["d"]} if name in turned else terminals
                 for name, terminals in instance.devices.items()
             },
         )
@@ -94,10 +94,6 @@ def is_off(device: Device, supplies: Supplies) -> bool:
     """Whether the gate of a transistor is on the supply that turns it off for good; a regulated one in its own well."""
     gate, body = device.terminals["g"], device.terminals["b"]
     return gate in supplies.turning_off[device.type] and (gate == body or gate not in supplies.regulated)
-
-
-def _exchanged(terminals: Mapping[str, str]) -> dict[str, str]:
-    return {**terminals, "d": terminals["s"], "s": terminals["d"]}
 
 
 class _Drains:

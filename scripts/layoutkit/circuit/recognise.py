@@ -307,7 +307,11 @@ class _Recognition:
         the references of two mirrors.
         """
         mirrored = {name for group in self._found["current_mirror"] for name in group.devices}
-        latched = self._latch_sources()
+        latched = {
+            self._circuit.device(name).terminals["s"]
+            for pair in self._found["cross_coupled_pair"]
+            for name in pair.devices
+        }
         inverting = {name for group in inverters(self._channels, self._taken, mirrored) for name in group.devices}
         inputs = [self._pair(pair.devices) for pair in self._found["differential_pair"]]
         amplified = {net for pair in inputs for net in self._drains_of(*pair)}
@@ -409,14 +413,6 @@ class _Recognition:
     @staticmethod
     def _drains_of(*devices: Device) -> set[str]:
         return {device.terminals.get("d", "") for device in devices}
-
-    def _latch_sources(self) -> set[str]:
-        """Return the nets below cross-coupled pairs: what pulls these to both rails is a stage of the comparator."""
-        return {
-            self._circuit.device(name).terminals["s"]
-            for pair in self._found["cross_coupled_pair"]
-            for name in pair.devices
-        }
 
     def _is_diode(self, device: Device) -> bool:
         """Whether a transistor, or the lowest of several in series on one gate, is connected as a diode."""

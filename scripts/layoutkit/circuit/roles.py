@@ -89,7 +89,7 @@ def find_roles(circuit: Circuit) -> Roles:
         supplies, found = find_supplies(circuit), find_groups(ranked(circuit))
         found = found if is_ranked(circuit) else plain(found)
         groups = found.groups
-        modules, cut = _cut_groups(groups)
+        modules, cut = _Cut(groups).result()
         inputs = differential_inputs(circuit, supplies, groups)
         unpaired = [port for port in ports_on_gates(circuit, supplies) if port not in inputs]
         kept[_KEPT] = Roles(
@@ -113,17 +113,6 @@ def recognised(circuit: Circuit) -> Circuit:
     result = circuit.with_modules(found.groups)
     vars(result)[_KEPT] = found  # the roles of a circuit do not depend on the modules that it lists
     return result
-
-
-def _cut_groups(groups: Sequence[RecognisedModule]) -> tuple[tuple[RecognisedModule, ...], tuple[str, ...]]:
-    """Return the groups that are drawn as modules, none with a device of another, and what was decided, in words.
-
-    The policy: the group that loses most by a split keeps its devices. A cross-coupled pair goes before a mirror, since
-    both its halves must see the same wires; a mirror before a pair, whose loads may be two mirrors side by side; large
-    mirrors before small ones; pairs before inverters; and what is only placed side by side comes last. A mirror goes on
-    without the outputs that it loses. A pair is whole or none. Outputs of another gate length are drawn apart.
-    """
-    return _Cut(groups).result()
 
 
 class _Cut:

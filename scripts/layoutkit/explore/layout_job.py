@@ -143,16 +143,12 @@ def front_of(costs: Mapping[int, Sequence[float]]) -> tuple[list[int], dict[int,
     beaten: dict[int, int] = {}
     for number in sorted(costs, key=lambda each: (tuple(costs[each]), each)):
         # in this order, whatever beats an entry comes before it
-        by = next((each for each in best if _at_most(costs[each], costs[number])), None)
+        by = next((each for each in best if all(a <= b for a, b in zip(costs[each], costs[number], strict=True))), None)
         if by is None:
             best.append(number)
         else:
             beaten[number] = by
     return sorted(best), beaten
-
-
-def _at_most(one: Sequence[float], other: Sequence[float]) -> bool:
-    return all(a <= b for a, b in zip(one, other, strict=True))
 
 
 def prepare(params: Mapping[str, Any]) -> None:

@@ -69,7 +69,19 @@ def export_layout(layout: kdb.Layout, output_path: str | os.PathLike[str], optio
     """
     layout_format, zipped = files.format_of(output_path)
     files.check_target(output_path)
-    _check_units(layout_format, options)
+    for name, value in (("unit", options.unit_m), ("precision", options.precision_m)):
+        if not 1e-12 <= value <= 1.0:
+            raise LayoutkitError(
+                f"{name} must be from 1e-12 to 1 m, got {value:g}",
+                details={"param_name": name, "provided_value": value},
+            )
+    if options.precision_m > options.unit_m:
+        raise LayoutkitError(
+            f"precision ({options.precision_m:g} m) must not be coarser than unit ({options.unit_m:g} m)",
+            details={"param_name": "precision", "provided_value": options.precision_m},
+        )
+    if layout_format == "OASIS" and not isclose(options.unit_m, _MICROMETRE_M):
+        raise UnsupportedOperationError("OASIS has no user unit: keep unit at 1e-6 or write .gds")
     picked = _picked(layout, options)
     dbu_um = options.precision_m / _MICROMETRE_M
     if isclose(dbu_um, picked.dbu, rel_tol=1e-9):
@@ -86,22 +98,6 @@ def export_layout(layout: kdb.Layout, output_path: str | os.PathLike[str], optio
         "file_size_bytes": len(data),
         "export_stats": _stats(picked),
     }
-
-
-def _check_units(layout_format: files.LayoutFormat, options: ExportOptions) -> None:
-    for name, value in (("unit", options.unit_m), ("precision", options.precision_m)):
-        if not 1e-12 <= value <= 1.0:
-            raise LayoutkitError(
-                f"{name} must be from 1e-12 to 1 m, got {value:g}",
-                details={"param_name": name, "provided_value": value},
-            )
-    if options.precision_m > options.unit_m:
-        raise LayoutkitError(
-            f"precision ({options.precision_m:g} m) must not be coarser than unit ({options.unit_m:g} m)",
-            details={"param_name": "precision", "provided_value": options.precision_m},
-        )
-    if layout_format == "OASIS" and not isclose(options.unit_m, _MICROMETRE_M):
-        raise UnsupportedOperationError("OASIS has no user unit: keep unit at 1e-6 or write .gds")
 
 
 def _picked(layout: kdb.Layout, options: ExportOptions) -> kdb.Layout:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from layoutkit.extract.extracted import ExtractedDevice
     from layoutkit.extract.folding import FoldKey
-    from layoutkit.lvs.reference import Reference, ReferenceDevice
+    from layoutkit.lvs.reference import Reference
     from layoutkit.technology.device_kinds import DeviceKind
 
 GROUP_LIMIT = 300  # groups on a side beyond which no pairs are sought; the search takes their product
@@ -59,14 +59,8 @@ class NetAlignment:
 def drawn_groups(groups: Mapping[FoldKey[int], Sequence[ExtractedDevice]]) -> list[ParallelGroup]:
     """Return the layout's transistor groups."""
     return [
-        ParallelGroup(
-            device=members[0].device,
-            kind=members[0].kind,
-            nets=members[0].nets,
-            lengths=frozenset(member.l_um for member in members),
-            w_um=sum(member.w_um for member in members),
-            ids=tuple(member.id for member in members),
-            members=tuple(members),
+        replace(
+            _group(members, [(member.w_um, member.l_um) for member in members]),
             texts=frozenset(finger.text for member in members for finger in member.fingers if finger.text),
         )
         for members in groups.values()
@@ -75,19 +69,18 @@ def drawn_groups(groups: Mapping[FoldKey[int], Sequence[ExtractedDevice]]) -> li
 
 def asked_groups(reference: Reference) -> list[ParallelGroup]:
     """Return the netlist's transistor groups."""
-    return [_asked(members) for members in reference.groups.values()]
+    return [
+        _group(members, [(member.drawn_w_um, member.drawn_l_um) for member in members])
+        for members in reference.groups.values()
+    ]
 
 
-def _asked(members: Sequence[ReferenceDevice]) -> ParallelGroup:
-    return ParallelGroup(
-        device=members[0].device,
-        kind=members[0].kind,
-        nets=members[0].nets,
-        lengths=frozenset(member.drawn_l_um for member in members),
-        w_um=sum(member.drawn_w_um for member in members),
-        ids=tuple(member.id for member in members),
-        members=tuple(members),
-    )
+def _group(members: Sequence[Any], sizes: Sequence[tuple[float, float]]) -> ParallelGroup:
+    """Return devices in parallel as a group; ``sizes`` has the width and the length of each. [um]"""
+    first = members[0]
+    lengths, width = frozenset(length for _, length in sizes), sum(width for width, _ in sizes)
+    ids = tuple(member.id for member in members)
+    return ParallelGroup(first.device, first.kind, first.nets, lengths, width, ids, tuple(members))
 
 
 def align(

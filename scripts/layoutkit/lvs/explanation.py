@@ -71,7 +71,13 @@ class _Explanation:
         found = [self._missing(group) for group in self.alignment.undrawn]
         found += [self._extra(group) for group in self.alignment.unasked]
         found += [
-            self._other_type(drawn, expected)
+            wrong_parameter(
+                f"{listed(expected.ids)} is drawn as {drawn.device}{at(drawn.members[0].place)}, the netlist has "
+                f"{expected.device}",
+                "an implant or marker layer is missing or too many",
+                expected.ids,
+                drawn.members,
+            )
             for drawn, expected in self.alignment.pairs
             if drawn.device != expected.device
         ]
@@ -95,15 +101,6 @@ class _Explanation:
             group.kind.stray,
             (),
             tuple((member.id, member.place) for member in group.members),
-        )
-
-    def _other_type(self, drawn: ParallelGroup, expected: ParallelGroup) -> LvsMismatch:
-        return wrong_parameter(
-            f"{listed(expected.ids)} is drawn as {drawn.device}{at(drawn.members[0].place)}, the netlist has "
-            f"{expected.device}",
-            "an implant or marker layer is missing or too many",
-            expected.ids,
-            drawn.members,
         )
 
     def connections(self) -> list[LvsMismatch]:

@@ -128,7 +128,7 @@ class _Finder:
         latch = next((m for m in self._of("cross_coupled_pair")), None)
         if inputs and clock and latch is not None:
             return "comparator", f"clock {clock}, latch {latch.id}, inputs {' and '.join(inputs)}"
-        logic = self._logic_output() if inputs else ""
+        logic = next((port for port in self.signals if self._inverts(self._inverts(port))), "") if inputs else ""
         if logic:
             return "comparator", f"inputs {' and '.join(inputs)}, output {logic} behind two inverters, no clock"
         if inputs:
@@ -145,10 +145,6 @@ class _Finder:
         if mirror is not None:
             return "mirror", f"{mirror.id}, and no differential pair with both gates on ports"
         return OPERATING_POINT, "no differential pair on ports, ring of inverters or mirror on ports was recognised"
-
-    def _logic_output(self) -> str:
-        """Return the port that an inverter behind an inverter drives; empty without one."""
-        return next((port for port in self.signals if self._inverts(self._inverts(port))), "")
 
     def _inverts(self, net: str) -> str:
         """Return the net at the input of the inverter that drives a net; empty where another circuit drives it."""

@@ -20,7 +20,7 @@ from layoutkit.file_schema import frozen
 from layoutkit.technology.device_kinds import DRAWN_KINDS, KINDS, OTHER_LENGTHS
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from layoutkit.technology.device_specs import DeviceSpec, PassiveSpec
 
@@ -401,7 +401,7 @@ def faults_of_forms(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _faults_of_cards(place: str, cards: Mapping[str, Any], kinds: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    for name in _without(kinds, cards):
+    for name in [name for name, kind in kinds.items() if name not in cards and kind not in cards]:
         yield place, f"states no card for {name}, neither under its name nor for every {kinds[name]}"
     for key, text in cards.items():
         kind = kinds.get(key, key)
@@ -412,7 +412,3 @@ def _faults_of_cards(place: str, cards: Mapping[str, Any], kinds: Mapping[str, s
             read_card_form(text, kind, "", LENGTHS[0])
         except TechnologyError as error:
             yield f"{place}.{key}", str(error)
-
-
-def _without(kinds: Mapping[str, str], cards: Mapping[str, Any]) -> Iterable[str]:
-    return [name for name, kind in kinds.items() if name not in cards and kind not in cards]
