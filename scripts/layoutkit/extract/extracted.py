@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from layoutkit.circuit.circuit import Circuit, Device
-from layoutkit.extract.folding import FoldKey, fold_key
+from layoutkit.extract.folding import SizedDevice
 from layoutkit.layout.drawn_layers import Coverage
 from layoutkit.technology.device_kinds import BLOCKS
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from layoutkit.extract.surroundings import ChannelSurroundings
     from layoutkit.technology import Technology
-    from layoutkit.technology.device_kinds import DeviceKind
 
 
 class Point(NamedTuple):
@@ -61,7 +60,7 @@ class SourceDrain(NamedTuple):
 
 
 @dataclass(frozen=True)
-class DrawnFinger:
+class DrawnFinger(SizedDevice):
     """One channel, resistor bar or plate: its device, size [um], nets by terminal and the device text on it, if any.
 
     A channel also has its share of source and drain, by terminal, and its distances to edges and neighbours. A plate
@@ -70,11 +69,6 @@ class DrawnFinger:
     above a deep n well.
     """
 
-    device: str
-    kind: DeviceKind
-    w_um: float
-    l_um: float
-    nets: Mapping[str, int]
     place: Point
     text: str | None
     junctions: Mapping[str, SourceDrain] = field(default_factory=dict)
@@ -84,37 +78,18 @@ class DrawnFinger:
     blocked_um: tuple[float, ...] = ()
     in_deep_well: bool = False
 
-    @property
-    def key(self) -> FoldKey[int]:
-        """What fingers in parallel have in common."""
-        return fold_key(self.device, self.kind, self.nets)
-
 
 @dataclass(frozen=True)
-class ExtractedDevice:
+class ExtractedDevice(SizedDevice):
     """Parallel fingers of one length, as one device; of a resistor all bars, in series and in parallel."""
 
     id: str
-    device: str
-    w_um: float
-    l_um: float
     fingers: tuple[DrawnFinger, ...]
-    nets: Mapping[str, int]
 
     @property
     def place(self) -> Point:
         """Where its first finger is."""
         return self.fingers[0].place
-
-    @property
-    def kind(self) -> DeviceKind:
-        """Declaration of its kind."""
-        return self.fingers[0].kind
-
-    @property
-    def key(self) -> FoldKey[int]:
-        """What devices in parallel to it have in common with it."""
-        return fold_key(self.device, self.kind, self.nets)
 
     @property
     def bends(self) -> int:

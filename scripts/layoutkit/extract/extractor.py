@@ -32,7 +32,7 @@ from layoutkit.extract.extracted import (
     SourceDrain,
     point_um,
 )
-from layoutkit.extract.folding import FoldKey, dummies, dummy_strings, fold_series, loops, unnamed_off_fingers
+from layoutkit.extract.folding import FoldKey, dummies, dummy_strings, fold_series, loops, off_transistors
 from layoutkit.extract.passive_devices import RECIPES, extract_passives, size_of
 from layoutkit.extract.surroundings import ChannelSurroundings, surroundings
 from layoutkit.extract.wells_and_bodies import metal_nets, soft_connections, unmeasured
@@ -73,7 +73,9 @@ def extract(
     reading.straighten({place for _, place, _ in without_size})
     nets, fingers = reading.nets(), reading.fingers()
     named = {net for net, labels in nets.items() if labels}
-    idle = dummies(fingers, named) | unnamed_off_fingers(fingers)
+    idle = dummies(fingers, named)
+    if any(finger.text for finger in fingers):  # a channel that is off and bears none is a dummy of a generator
+        idle |= {index for index in off_transistors(fingers) if not fingers[index].text}
     active = [finger for index, finger in enumerate(fingers) if index not in idle]
     folded = fold_series(combined(active, layout.dbu, loops(active, named)), named)
     strings = dummy_strings(folded, named)
@@ -395,6 +397,7 @@ def combined(fingers: Sequence[DrawnFinger], dbu: float, apart: Collection[int] 
         ExtractedDevice(
             id=name,
             device=members[0].device,
+            kind=members[0].kind,
             w_um=round(sum(finger.w_um for finger in members), 6),
             l_um=members[0].l_um,
             fingers=tuple(members),

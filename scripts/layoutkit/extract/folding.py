@@ -23,8 +23,8 @@ first case. A string of resistors is also judged as the single device that it fo
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -39,62 +39,31 @@ FoldKey = tuple[str, tuple[tuple[str, Net], ...]]
 _SAME_WIDTH = 1e-6  # largest difference of widths that count as equal [um, and relative where larger]
 
 
-class Connected(Protocol):
-    """A device of a known kind on its nets."""
+@dataclass(frozen=True)
+class SizedDevice:
+    """A device of either side of a comparison, or a part of one: its type, size [um] and nets by terminal."""
 
-    @property
-    def kind(self) -> DeviceKind:
-        """Declaration of its kind."""
-
-    @property
-    def nets(self) -> Mapping[str, Any]:
-        """Its nets by terminal."""
-
-
-class Labelled(Connected, Protocol):
-    """A device that may bear a text."""
-
-    @property
-    def text(self) -> str | None:
-        """The text on it."""
-
-
-class SizedDevice(Connected, Protocol):
-    """A device of a known size."""
-
-    @property
-    def device(self) -> str:
-        """Name of its type."""
-
-    @property
-    def w_um(self) -> float:
-        """Width. [um]"""
-
-    @property
-    def l_um(self) -> float:
-        """Length. [um]"""
+    device: str
+    kind: DeviceKind
+    w_um: float
+    l_um: float
+    nets: Mapping[str, Any]
 
     @property
     def key(self) -> FoldKey[Any]:
         """What it has in common with devices in parallel to it."""
-
-
-class Foldable(SizedDevice, Protocol):
-    """A device that can be folded with others: a dataclass, so that its nets can be renamed."""
+        return self.device, tuple(sorted((self.kind.roles[terminal], net) for terminal, net in self.nets.items()))
 
     def in_series(self, other: Any, nets: Mapping[str, Any]) -> Any:
         """Return both as one device on ``nets`` whose lengths add up."""
+        raise NotImplementedError
 
     def in_parallel(self, other: Any) -> Any:
         """Return both as one device whose widths add up."""
+        raise NotImplementedError
 
 
-Part = TypeVar("Part", bound=Foldable)
-
-
-def fold_key(device: str, kind: DeviceKind, nets: Mapping[str, Net]) -> FoldKey[Net]:
-    """Return what a device of type ``device`` has in common with those in parallel to it."""
-    return device, tuple(sorted((kind.roles[terminal], net) for terminal, net in nets.items()))
+Part = TypeVar("Part", bound=SizedDevice)
 
 
 def in_parallel(devices: Iterable[Part]) -> dict[FoldKey[Any], tuple[Part, ...]]:
@@ -137,7 +106,7 @@ def loops(parts: Sequence[SizedDevice], named: Collection[Any]) -> set[int]:
     }
 
 
-def dummies(devices: Sequence[Connected], named: Collection[Any]) -> set[int]:
+def dummies(devices: Sequence[SizedDevice], named: Collection[Any]) -> set[int]:
     """Return the indexes of the dummies.
 
     Args:
@@ -183,26 +152,19 @@ def dummy_strings(devices: Sequence[Part], named: Collection[Any]) -> set[int]:
     return {index for index in dummies(devices, named) if devices[index].kind.in_series == "lengths"}
 
 
-def off_transistors(devices: Sequence[Connected]) -> set[int]:
+def off_transistors(devices: Sequence[SizedDevice]) -> set[int]:
     """Return the indexes of the transistors that are always off: the gate is on the bulk's net."""
     return {
         i for i, each in enumerate(devices) if each.kind.gate and each.nets[each.kind.gate] == each.nets[each.kind.bulk]
     }
 
 
-def unnamed_off_fingers(fingers: Sequence[Labelled]) -> set[int]:
-    """Return the indexes of the channels that are off and bear no device text, where other channels bear one."""
-    if not any(finger.text for finger in fingers):
-        return set()
-    return {index for index in off_transistors(fingers) if not fingers[index].text}
-
-
-def _ends(part: Connected) -> tuple[Any, Any]:
+def _ends(part: SizedDevice) -> tuple[Any, Any]:
     first, second = part.kind.ends
     return part.nets[first], part.nets[second]
 
 
-def _other_end(part: Connected, net: Any) -> Any:
+def _other_end(part: SizedDevice, net: Any) -> Any:
     first, second = _ends(part)
     return second if first == net else first
 
@@ -218,7 +180,7 @@ def _paralleled(parts: list[Part], how: str, named: Collection[Any]) -> list[Par
     return list(found.values())
 
 
-def inner_nets(parts: Sequence[Connected], how: str, named: Collection[Any]) -> dict[Any, list[int]]:
+def inner_nets(parts: Sequence[SizedDevice], how: str, named: Collection[Any]) -> dict[Any, list[int]]:
     """Return the unnamed nets that meet an end of two parts and nothing else, each with the two parts."""
     meeting = Counter(net for part in parts for net in part.nets.values())
     found: dict[Any, list[int]] = {}
@@ -259,7 +221,7 @@ def _chained(parts: list[Part], how: str, named: Collection[Any]) -> list[Part]:
 def _alike(one: SizedDevice, other: SizedDevice) -> bool:
     """Whether two parts in series are one: of one type and width, on the same nets but for their ends."""
 
-    def beside(part: Connected) -> dict[str, Any]:
+    def beside(part: SizedDevice) -> dict[str, Any]:
         return {terminal: net for terminal, net in part.nets.items() if terminal not in part.kind.ends}
 
     same = one.device == other.device and beside(one) == beside(other)
@@ -284,7 +246,7 @@ def _with_inner_nets_joined(parts: list[Part], how: str, named: Collection[Any])
     return [_renamed(part, names) for part in parts] if names else parts
 
 
-def _steps(stack: Sequence[Foldable]) -> tuple[Any, ...]:
+def _steps(stack: Sequence[SizedDevice]) -> tuple[Any, ...]:
     """Return what two stacks that divide a voltage alike have in common: gates, lengths, the ratio of widths."""
     return tuple(
         (
@@ -321,4 +283,4 @@ def _renamed(part: Part, names: Mapping[Any, Any]) -> Part:
     if not any(net in names for net in part.nets.values()):
         return part
     nets = {terminal: names.get(net, net) for terminal, net in part.nets.items()}
-    return replace(part, nets=nets)  # type: ignore[type-var]
+    return replace(part, nets=nets)

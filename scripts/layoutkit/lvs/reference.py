@@ -18,17 +18,17 @@ from layoutkit.circuit.circuit import BlackBox, Circuit, Device, ReplacedDevice
 from layoutkit.circuit.passive_map import bend_length, deep_well, stated_length, with_sides
 from layoutkit.circuit.replaced_devices import refuse_undrawn, replaced_data
 from layoutkit.errors import NetlistError, TechnologyError, UnsupportedOperationError, listed, sentences
-from layoutkit.extract.folding import FoldKey, dummies, dummy_strings, fold_key, fold_series, in_parallel
+from layoutkit.extract.folding import FoldKey, SizedDevice, dummies, dummy_strings, fold_series, in_parallel
 from layoutkit.extract.passive_devices import RECIPES
 from layoutkit.technology import DeviceSpec, PassiveSpec, Technology
-from layoutkit.technology.device_kinds import KINDS, DeviceKind
+from layoutkit.technology.device_kinds import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
 
 @dataclass(frozen=True)
-class ReferenceDevice:
+class ReferenceDevice(SizedDevice):
     """One device of the netlist: all its fingers and multiples together. [um]
 
     ``drawn_w_um`` and ``drawn_l_um`` are the sizes on the technology's grid, ``w_um`` and ``l_um`` those of the
@@ -39,14 +39,9 @@ class ReferenceDevice:
     """
 
     id: str
-    device: str
-    kind: DeviceKind
-    w_um: float
-    l_um: float
     drawn_w_um: float
     drawn_l_um: float
     fingers: int
-    nets: Mapping[str, str]
     odd_area_um2: float | None = None
     feed_um: float = 0.0
     blocked_um: tuple[float, ...] = ()
@@ -61,11 +56,6 @@ class ReferenceDevice:
     def drawn_area_um2(self) -> float:
         """Area with each side on the grid. [um2]"""
         return self.drawn_w_um * self.drawn_l_um if self.odd_area_um2 is None else self.odd_area_um2
-
-    @property
-    def key(self) -> FoldKey[str]:
-        """What transistors in parallel to it have in common with it."""
-        return fold_key(self.device, self.kind, self.nets)
 
     def in_series(self, other: ReferenceDevice, nets: Mapping[str, str]) -> ReferenceDevice:
         """Return both as one device on ``nets``, as long as the two together."""

@@ -105,7 +105,8 @@ def drawn(rng, devices):
             nets[first], nets[second] = nets[second], nets[first]
         place = Point(float(number), 1.0)
         finger = DrawnFinger(part.device, part.kind, part.drawn_w_um, part.drawn_l_um, nets, place, None)
-        found.append(ExtractedDevice(f"D{number}", part.device, part.drawn_w_um, part.drawn_l_um, (finger,), nets))
+        size = part.drawn_w_um, part.drawn_l_um
+        found.append(ExtractedDevice(part.device, part.kind, *size, nets, f"D{number}", (finger,)))
         for terminal, net in nets.items():
             terminals.setdefault(net, []).append((number, terminal))
     labels = {names.index(port): (Label(port, "met1", Point(0.0, 0.0), True),) for port in PORTS}
