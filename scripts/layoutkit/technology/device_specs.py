@@ -42,18 +42,25 @@ OPTIONAL_FRAMES = ("base_implant",)
 """The implant of the base ring, where the process draws one."""
 
 
-@dataclass(frozen=True)
-class DeviceSpec:
-    """One MOS flavour: what is drawn for it and which sizes it may have. [dbu]
+@dataclass(frozen=True, kw_only=True)
+class DrawnSpec:
+    """What every device of a technology states: what it is called and drawn with, and which sizes it may have. [dbu]
 
-    ``implant`` or ``bulk_implant`` is None where the process makes diffusion of that type without drawing it.
-    ``markers`` are drawn over the diffusion rows (threshold implants), ``covers`` over the whole module with its tap
-    ring (thick oxide). ``optional`` are layers that may lie over the device and change nothing in it. ``ring_text`` is
-    the text on its closed ring of taps that makes it this device; empty where none does. ``block`` is the layer that
-    blocks silicide over its gates and beside them, ``source_marker`` the one over its sources: both or none.
-    ``drain_marker`` is drawn over a device whose drain is a tap beyond the gate, in a well of its own (NMOS) or in a
-    hole of the well above a deep n well (PMOS); empty for other devices.
-    ``matching`` is what the process publishes about equal devices.
+    Attributes:
+        name: Name in the technology.
+        type: Name of its kind, such as ``resistor``.
+        model: Name of the SPICE model.
+        min_l: Minimum length.
+        min_w: Minimum width of gate, body or plate.
+        max_l: Maximum length; None if the process states none.
+        max_w: Maximum width.
+        default: Whether a device of this type means it if the netlist names no model of the technology.
+        markers: Layers drawn over the whole device, or over the diffusion rows of transistors (threshold implants).
+        covers: Layers drawn over the whole module with its tap ring (thick oxide), which must hold the device.
+        optional: Layers that may lie over the device and change nothing in it.
+        ring_text: The text that makes it this device, on its closed ring of taps; empty where none does. Capacitor:
+            the text that the foundry's decks look for in its ring. Tap: that in its marker, or in its well.
+        dimensions: Drawing dimensions of this device.
     """
 
     name: str
@@ -63,16 +70,35 @@ class DeviceSpec:
     min_w: int
     max_l: int | None = None
     max_w: int | None = None
-    implant: str | None = None
-    bulk_implant: str | None = None
-    well: str | None = None
-    markers: tuple[str, ...] = ()
-    supply_v: float | None = None
     default: bool = False
-    dimensions: Mapping[str, int] = field(default_factory=dict)
+    markers: tuple[str, ...] = ()
     covers: tuple[str, ...] = ()
     optional: tuple[str, ...] = ()
     ring_text: str = ""
+    dimensions: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def kind(self) -> DeviceKind:
+        """The declaration of its kind."""
+        return KINDS[self.type]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeviceSpec(DrawnSpec):
+    """One MOS flavour. [dbu]
+
+    ``implant`` or ``bulk_implant`` is None where the process makes diffusion of that type without drawing it.
+    ``block`` is the layer that blocks silicide over its gates and beside them, ``source_marker`` the one over its
+    sources: both or none.
+    ``drain_marker`` is drawn over a device whose drain is a tap beyond the gate, in a well of its own (NMOS) or in a
+    hole of the well above a deep n well (PMOS); empty for other devices.
+    ``matching`` is what the process publishes about equal devices.
+    """
+
+    implant: str | None = None
+    bulk_implant: str | None = None
+    well: str | None = None
+    supply_v: float | None = None
     block: str = ""
     source_marker: str = ""
     drain_marker: str = ""
@@ -140,20 +166,17 @@ def width_name(width_um: float) -> str:
     return f"{width_um:.2f}".replace(".", "p")
 
 
-@dataclass(frozen=True)
-class PassiveSpec:
-    """One device that is not a transistor: what is drawn for it, its value and which sizes it may have. [dbu, dbu2]
+@dataclass(frozen=True, kw_only=True)
+class PassiveSpec(DrawnSpec):
+    """One device that is not a transistor. [dbu, dbu2]
+
+    ``{width}`` in the name of its model stands for the width, written ``1p41`` for 1.41 um.
 
     Attributes:
-        name: Name in the technology.
-        type: Name of its kind, such as ``resistor``.
-        model: Name of the SPICE model; ``{width}`` in it stands for the width, written ``1p41`` for 1.41 um.
         terminals: As many as its kind has, or one more where the model has a bulk.
         parts: Layer by part. Resistor: ``body`` carries the current, ``core`` on it makes it resistive and gives the
             length. Capacitor: ``bottom`` (a conductor), ``plate``, ``cut`` and ``top`` (a conductor). MOS capacitor:
             ``implant`` of the diffusion beside its gate, that of the transistor or of the taps of its body.
-        covers: Layers drawn over the whole block with its tap ring, which must hold the device.
-        optional: Layers of other transistors that may lie over a diode or tap and change nothing in it.
         conductor: Resistor: the conductor that its body is; empty for one of poly or silicon.
         well: Resistor: the well that its body is, in which its heads are taps; its core layer where none draws it.
             Diode: the well whose junction it is. Empty for others.
@@ -161,21 +184,14 @@ class PassiveSpec:
             for a MOS capacitor the transistor that it is drawn as; for a resistor of diffusion or well the transistor
             whose well and taps surround it; for a diode of a well the one whose taps do; for a tap the one whose body
             it contacts.
-        markers: Layers drawn over the whole device as well.
         core_markers: Layers drawn exactly over the core of each resistor. Poly under them is not a wire.
         resistive: Layers that make the body of a resistor resistive outside its core as well.
         excludes: Layers that must not touch the core of a resistor, the gate of a MOS capacitor, or other diffusion.
         value: Ohms per square, or farads per square micrometre of plate; 0 where the kind has no value.
         edge_value: Farads per micrometre of the plate's edge; 0 for resistors.
         widths: The allowed widths; empty if any width is allowed.
-        min_w: Minimum width of body or plate.
-        min_l: Minimum length.
-        max_w: Maximum width; None if the process states none.
-        max_l: Maximum length.
         min_area: Minimum area of a plate.
         max_area: Maximum area of a plate.
-        default: Whether a device of this type means it if the netlist names no model of the technology.
-        dimensions: Drawing dimensions of this device.
         other_models: Other model names that the process's netlists use for it, whatever its width.
         frames: Vertical bipolar: what surrounds its emitter, as the head of this module describes.
         base_growth: Vertical bipolar: the base ring is ``base_growth[0]`` of the emitter's width wide in x where that
@@ -186,33 +202,19 @@ class PassiveSpec:
         heads: Resistor: layers drawn over each row of heads, from the end of the core markers on.
         options: Option of the process's masks -> the value with which they make this device.
         cell: The foundry's cell that it is drawn as; ``w`` is then the width of all emitters of one unit.
-        ring_text: Capacitor in a ring of taps: the text that the foundry's decks look for in it. Tap: the text in its
-            marker, or in its well where it has none.
     """
 
-    name: str
-    type: str
-    model: str
     terminals: int
     parts: Mapping[str, str]
     value: float
     edge_value: float
     widths: tuple[int, ...]
-    min_w: int
-    min_l: int
-    max_w: int | None
-    max_l: int | None
     min_area: int
     max_area: int | None
-    default: bool
-    markers: tuple[str, ...] = ()
-    dimensions: Mapping[str, int] = field(default_factory=dict)
     other_models: tuple[str, ...] = ()
     core_markers: tuple[str, ...] = ()
     resistive: tuple[str, ...] = ()
     excludes: tuple[str, ...] = ()
-    covers: tuple[str, ...] = ()
-    optional: tuple[str, ...] = ()
     conductor: str = ""
     well: str = ""
     diffusion_of: DeviceSpec | None = None
@@ -223,7 +225,6 @@ class PassiveSpec:
     heads: tuple[str, ...] = ()
     options: Mapping[str, str] = field(default_factory=dict)
     cell: DeviceCell | None = None
-    ring_text: str = ""
 
     def bend_um(self, width_um: float, space_um: float | None = None) -> float:
         """Return the straight length that one bend counts as, between bars at a distance, else the usual one. [um]"""
@@ -238,11 +239,6 @@ class PassiveSpec:
     def usual_feed(self, width: int) -> int:
         """Return the width of the feeds of a plate of ``width`` whose netlist states none; 0 without feeds. [dbu]"""
         return min(self.dim("feed"), width - 2 * self.dim("feed_inset")) if self.fed else 0
-
-    @property
-    def kind(self) -> DeviceKind:
-        """The declaration of its kind."""
-        return KINDS[self.type]
 
     @property
     def placed_with(self) -> str:

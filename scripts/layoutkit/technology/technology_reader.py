@@ -221,9 +221,6 @@ class _Reader:
             raise self._fault(f"{where}: there is no rule '{reference}' with a number")
         return value
 
-    def _optional(self, reference: Any, where: str) -> int | None:
-        return None if reference is None else self._length(reference, where)
-
     def _dimensions(self, section: Mapping[str, Any], where: str) -> dict[str, int]:
         return {name: self._length(reference, f"{where}.{name}") for name, reference in section.items()}
 
@@ -255,27 +252,32 @@ class _Reader:
         dimensions = self._dimensions(entry.get("dimensions", {}), "deep_well.dimensions")
         return DeepWell(**{**frozen(entry), "dimensions": dimensions})
 
-    def _device(self, name: str, entry: Mapping[str, Any]) -> DeviceSpec:
+    def _stated(self, name: str, entry: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what an entry states that devices of all kinds may state."""
         where = f"devices.{name}"
+        return {
+            "name": name,
+            "type": entry["type"],
+            "model": entry.get("model", name),
+            "dimensions": self._dimensions(entry.get("dimensions", {}), f"{where}.dimensions"),
+            **self._lengths(entry, ("min_l", "min_w", "max_l", "max_w"), where),
+            **{key: entry[key] for key in ("default", "ring_text") if key in entry},
+        }
+
+    def _device(self, name: str, entry: Mapping[str, Any]) -> DeviceSpec:
         stated = (
             "implant",
             "bulk_implant",
             "well",
             "supply_v",
             "saturation_ma_um",
-            "default",
-            "ring_text",
             "block",
             "source_marker",
             "drain_marker",
         )
         return DeviceSpec(
-            name=name,
-            type=entry["type"],
-            model=entry.get("model", name),
-            dimensions=self._dimensions(entry.get("dimensions", {}), f"{where}.dimensions"),
             matching=read_matching(self.data.get("matching", {}).get(name, {})),
-            **self._lengths(entry, ("min_l", "min_w", "max_l", "max_w"), where),
+            **self._stated(name, entry),
             **{key: entry[key] for key in stated if key in entry},
             **_lists(entry, "markers", "covers", "optional"),
         )
@@ -283,36 +285,25 @@ class _Reader:
     def _passive(
         self, name: str, entry: Mapping[str, Any], on_cards: list[str], transistors: Mapping[str, DeviceSpec]
     ) -> PassiveSpec:
-        where = f"devices.{name}"
+        where, stated = f"devices.{name}", self._stated(name, entry)
         fields = KINDS[entry["type"]].file or FileFields()
-        model = entry.get("model", name)
         widths = tuple(self._length(width, f"{where}.widths") for width in entry.get("widths", ()))
-        least = (self._length(entry["min_w"], f"{where}.min_w"), self._length(entry["min_l"], f"{where}.min_l"))
+        least = stated["min_w"], stated["min_l"]
         cell = read_cell(entry["cell"], least, self._length, f"{where}.cell") if fields.cell else None
-        most = {side: self._optional(entry.get(f"max_{side}"), f"{where}.max_{side}") for side in ("w", "l")}
         if cell is not None and cell.fixed:
-            most = {"w": least[0], "l": least[1]}
+            stated |= {"max_w": least[0], "max_l": least[1]}
         elif cell is not None:
             widths = tuple(least[0] * count for count in range(1, cell.most + 1))
-            most["w"] = widths[-1]
+            stated["max_w"] = widths[-1]
         return PassiveSpec(
-            name=name,
-            type=entry["type"],
-            model=model,
-            other_models=tuple(sorted({*entry.get("other_models", ()), *on_cards} - {model})),
+            other_models=tuple(sorted({*entry.get("other_models", ()), *on_cards} - {stated["model"]})),
             terminals=int(entry.get("terminals", len(KINDS[entry["type"]].terminals))),
             parts={part: str(entry[part]) for part in fields.layers},
             value=float(entry[fields.value]) if fields.value else 0.0,
             edge_value=float(entry.get(fields.edge_value, 0.0)),
             widths=widths,
-            min_w=least[0],
-            min_l=least[1],
-            max_w=most["w"],
-            max_l=most["l"],
             min_area=self._area(entry.get("min_area", 0), f"{where}.min_area"),
             max_area=self._area(entry["max_area"], f"{where}.max_area") if "max_area" in entry else None,
-            default=bool(entry.get("default", False)),
-            dimensions=self._dimensions(entry.get("dimensions", {}), f"{where}.dimensions"),
             conductor=self._conductor_of(entry.get("body")),
             well=str(entry["body"]) if entry.get("body") in {*self._wells(), entry.get("core")} - {None} else "",
             diffusion_of=transistors[entry["diffusion_of"]] if "diffusion_of" in entry else None,
@@ -322,7 +313,7 @@ class _Reader:
             bend=tuple(float(entry["bend"][part]) for part in _BEND) if "bend" in entry else None,
             options=_options(entry),
             cell=cell,
-            ring_text=str(entry.get("ring_text", "")),
+            **stated,
             **_lists(entry, "markers", *fields.layer_lists),
         )
 
