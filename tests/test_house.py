@@ -32,7 +32,7 @@ ROOMS = {
     "layoutkit/parasitics": (1906, 9),
     "layoutkit/pcells": (601, 6),
     "layoutkit/place": (2000, 8),
-    "layoutkit/review": (6490, 22),
+    "layoutkit/review": (6520, 22),
     "layoutkit/route": (4092, 16),
     "layoutkit/simulate": (1793, 9),
     "layoutkit/technology": (2449, 13),

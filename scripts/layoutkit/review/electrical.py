@@ -152,9 +152,8 @@ class Electrical:
         network = self.networks[net]
         if network.start != "port":
             if self.currents_of(net):
-                self.subject.unjudged.append(
-                    Unjudged("supply-drop", f"{net} has no labelled port to measure from", matters=True)
-                )
+                reason, matters = f"{net} has no labelled port to measure from", not self._is_switched(net)
+                self.subject.unjudged.append(Unjudged("supply-drop", reason, matters=matters))
             return []
         drops = self._drops(net, network)
         if not drops:
@@ -174,6 +173,14 @@ class Electrical:
             must=self.is_sure(net, volts[worst] / (self.subject.limits["supply-drop"].must or inf)),
         )
         return found or self.thin_feed(net, network)
+
+    def _is_switched(self, net: str) -> bool:
+        """Return whether a supply is an inner net behind a transistor at another supply, and so needs no port."""
+        outer, circuit = self.subject.supplies.nets & {*self.subject.circuit.ports}, self.subject.circuit
+        behind = (placed for placed in self.subject.placed if placed.device.is_mos and net in placed.ends)
+        return net not in circuit.ports and any(
+            placed.ends - {net} & outer for placed in behind if placed.ends - {net} <= outer
+        )
 
     def unlike_drops(self, groups: Sequence[MatchedDevices]) -> Iterator[Remark]:
         """Yield the mirrors and pairs at whose sources unlike parts of a supply are lost."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import klayout.db as kdb
 
-from layoutkit.review.matched_roles import LOAD_DIODES, NEARLY, PAIR, MatchedDevices
+from layoutkit.review.matched_roles import LOAD_DIODES, NEARLY, ON_ONE_GATE, PAIR, MatchedDevices
 from layoutkit.review.subject import box_around, centre_of, gap_between, names_of, region_of, turned
 
 if TYPE_CHECKING:
@@ -148,9 +148,11 @@ class Matching:
             )
         taps = (subject.taps & kdb.Region(hull)).area() * subject.technology.dbu_um**2
         why = f"taps or a ring separate the devices of {group.called}"
+        bare, pair = self.bare(group) if taps else 0, group.words == PAIR
         parted = subject.finding(
-            "group-apart.tap", taps if group.words == PAIR else 0.0, why, where=hull, devices=group.devices
-        )
+            "group-apart.tap", taps * pair, why + ", and no dummies guard them" * bool(bare),
+            where=hull, devices=group.devices,
+        )  # fmt: skip
         if parted:
             return parted
         gap = subject.um(self.gap_within(group))
@@ -182,6 +184,8 @@ class Matching:
         pairs = [(a, b) for a, b in combinations(group.devices, 2) if several and not _is_between(a, b)]
         apart = self.subject.um(max((dist(one.centre, other.centre) for one, other in pairs), default=0.0))
         bare = bool(apart and self.bare(group))
+        if group.words == ON_ONE_GATE and (found := ratio_apart(self.subject, group, must=bare)):
+            return found
         why = f"the devices of {group.called} are not interleaved: their centres lie {apart:.3g} um apart"
         found = self.subject.finding(
             "group-apart.centres",
@@ -413,6 +417,17 @@ class Matching:
         over.merge()
         parts = [(region_of(placed.boxes) & over).area() / placed.area for placed in group.devices]
         return parts, (every & over).area() / sum(placed.area for placed in group.devices), seen
+
+
+def ratio_apart(subject: Subject, group: MatchedDevices, *, must: bool) -> list[Remark]:
+    """Return whether the units of the largest transistor of a ratio lie about none of the others; in half pitches."""
+    large = max(group.devices, key=lambda placed: (placed.area, -placed.index))
+    others = [placed for placed in group.devices if placed.area < large.area]
+    places = [box.center() for placed in group.devices for box in placed.boxes]
+    pitch = min((one.distance(other) for one, other in combinations(places, 2)), default=0.0)
+    off = min((dist(placed.centre, large.centre) for placed in others), default=0.0)
+    why = f"the units of {large.id} lie about none of {names_of(others)}: {subject.um(off):.3g} um off"
+    return subject.finding("group-apart.ratio", 2 * off / max(1.0, pitch), why, devices=group.devices, must=must)
 
 
 def _nets_of(group: MatchedDevices) -> set[str]:

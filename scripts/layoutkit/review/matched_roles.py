@@ -24,7 +24,7 @@ _FEWEST_STAGES = 3
 PAIR = MODULE_TYPES["differential_pair"].words
 _UNORDERED = MODULE_TYPES["symmetric_pair"].words
 NEARLY = 0.01  # of a width, by which a pair may differ as by a rounding
-_ON_ONE_GATE = "pair on one gate"
+ON_ONE_GATE = "pair on one gate"
 LOAD_DIODES = "load diodes"
 _FEWEST_PARTS = 2  # smallest ratio in a source of a current in proportion to the temperature [1]
 _MOST_PARTS = 16  # so many times as wide as the narrowest of a ratio
@@ -251,7 +251,7 @@ def _unrecognised(subject: Subject, known: Sequence[MatchedDevices]) -> Iterator
         diodes = {net["d"] for net in (placed.device.terminals for placed in pair) if net["d"] == net["g"]}
         if len(diodes) == len(pair) and diodes in outputs and pair[0].area == pair[1].area:
             words = LOAD_DIODES
-        if words == _ON_ONE_GATE and sum(end.terminal == "g" for end in subject.circuit.nets[gate]) > len(pair):
+        if words == ON_ONE_GATE and sum(end.terminal == "g" for end in subject.circuit.nets[gate]) > len(pair):
             continue  # cascodes
         if words and not any(own.issuperset(placed.index for placed in pair) for own in grouped):
             yield MatchedDevices(words, True, pair, tuple(_relatives(subject, pair)))
@@ -285,7 +285,7 @@ def _unlike_sources(
         ratio = max(one.area, other.area) / min(one.area, other.area)
         whole = abs(ratio - round(ratio)) <= NEARLY and _FEWEST_PARTS <= round(ratio) <= _MOST_PARTS
         if whole and not any(own.issuperset((one.index, other.index)) for own in grouped):
-            yield MatchedDevices(_ON_ONE_GATE, True, (one, other), (one, other))
+            yield MatchedDevices(ON_ONE_GATE, True, (one, other), (one, other))
 
 
 def _works_as(subject: Subject, one: PlacedDevice, other: PlacedDevice) -> str:
@@ -298,7 +298,7 @@ def _works_as(subject: Subject, one: PlacedDevice, other: PlacedDevice) -> str:
         nearly = apart and a["s"] not in supplies and subject.both_ways.isdisjoint((one.id, other.id))
         return PAIR if nearly else ""
     diode = a["g"] == b["g"] and a["g"] in one.ends ^ other.ends
-    return "" if not diode or one.ends & other.ends or (one.ends | other.ends) & supplies else _ON_ONE_GATE
+    return "" if not diode or one.ends & other.ends or (one.ends | other.ends) & supplies else ON_ONE_GATE
 
 
 def feet(subject: Subject) -> set[str]:

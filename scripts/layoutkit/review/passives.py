@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from fractions import Fraction
-from itertools import combinations, pairwise, product
+from itertools import pairwise, product
 from math import dist, sqrt
 from typing import TYPE_CHECKING
 
 import klayout.db as kdb
 
 from layoutkit.circuit.recognise import MODULE_TYPES
-from layoutkit.review.matched_devices import MOST_PARTS, widest_gap
+from layoutkit.review.matched_devices import MOST_PARTS, ratio_apart, widest_gap
 from layoutkit.review.matched_roles import MatchedDevices
 from layoutkit.review.repeated_cells import off_pitch
 from layoutkit.review.subject import box_around, centre_of, names_of, region_of, turned
@@ -62,11 +62,12 @@ class Passives:
             yield from self.unlike_units(group)
             yield from self.banks(group)
             yield from self.bare_ends(group)
-            yield from self.spare_units(group)
+            if not any({*group.devices} < {*other.devices} for other in self.groups):  # else told of these
+                yield from self.spare_units(group)
             yield from self.covered(group)
             yield from self.off_centre(group)
         for group in self.bipolar:
-            yield from self.array_off_centre(group)
+            yield from ratio_apart(self.subject, group, must=True)
         for chain in self._strings():
             yield from self.banks(chain)
             if self._sets_current(chain) or sum(len(placed.boxes) for placed in chain.devices) >= _LONG_STRING:
@@ -252,16 +253,6 @@ class Passives:
         why = f"the units of {names_of(wrong)} lie up to {most:.3g} of their sides off the middle of {group.called}"
         return self.subject.finding("passives.centre", most, why, devices=wrong, cause="off centre")
 
-    def array_off_centre(self, group: MatchedDevices) -> list[Remark]:
-        """Return a remark if a bipolar transistor of several units does not lie about one of fewer; in half pitches."""
-        large = max(group.devices, key=lambda placed: (placed.area, -placed.index))
-        others = [placed for placed in group.devices if placed.area < large.area]
-        places = [box.center() for placed in group.devices for box in placed.boxes]
-        pitch = min((one.distance(other) for one, other in combinations(places, 2)), default=0.0)
-        off = min((dist(placed.centre, large.centre) for placed in others), default=0.0)
-        why = f"the units of {large.id} lie about none of {names_of(others)}: {self.subject.um(off):.3g} um off"
-        return self.subject.finding("passives.centre", 2 * off / max(1.0, pitch), why, devices=group.devices)
-
     def spare_units(self, group: MatchedDevices) -> list[Remark]:
         """Return whether more dummies than units lie in and around a bank; a frame around bars, one dummy deep, may."""
         subject, boxes = self.subject, [box for placed in group.devices for box in placed.boxes]
@@ -273,13 +264,12 @@ class Passives:
         bars = len(near) > units and group.devices[0].device.type == "resistor"
         count = 0 if bars and not any(_is_behind(box, near, boxes) for box in near) else len(near)
         return subject.finding(
-            "passives",
-            max(0, count - units),
+            "passives.spare",
+            count / units,
             f"{group.called} {group.has} {count} dummies around {units} unit{'s' * (units > 1)}",
-            what_to_do="dummies at the edge of the bank only",
             where=around,
             devices=group.devices,
-            must=False,
+            difference=sum(box.area() for box in near) / subject.box.area(),
         )
 
     def strewn(self) -> Iterator[Remark]:

@@ -162,7 +162,7 @@ def _lines_of(middles: Sequence[int], half: float) -> list[int]:
 
 
 def loads(subject: Subject) -> Iterator[Remark]:
-    """Yield the rings of stages whose wires have unlike capacitances."""
+    """Yield the rings and lines of stages whose wires have unlike capacitances."""
     for group in subject.roles.groups:
         stages = group.properties["outputs"] if group.type == "ring_stage" else []
         numbers = [[subject.number[net] for net in nets if net in subject.number] for nets in stages]
@@ -176,10 +176,11 @@ def loads(subject: Subject) -> Iterator[Remark]:
         loads = [sum(found.ground_fF.get(each, 0.0) + coupled[each] for each in own) for own in numbers]
         most, least = max(loads), min(loads)
         nets = [net for own in stages for net in own]
-        why = f"the wires of the stages of a ring, {listed(nets)}, have from {least:.3g} to {most:.3g} fF"
+        kind = str(group.properties["arrangement"])
+        why = f"the wires of the stages of a {kind}, {listed(nets)}, have from {least:.3g} to {most:.3g} fF"
         yield from subject.finding(
             "repeated.load", (most - least) / mean(loads), why, devices=subject.devices(group.devices), nets=nets,
-            difference=most - least,
+            difference=most - least, must=kind == "ring",
         )  # fmt: skip
 
 
@@ -225,8 +226,9 @@ def arrays_of(subject: Subject) -> list[Array]:
         if all(name in by_name for key, name in names if group.get(name, {name}) <= instance.devices.keys()):
             instances[instance.cell].append(sorted(names))
     found += [(cells, True) for _, cells in sorted(instances.items())]
-    rings = [each.properties["stages"] for each in subject.roles.groups if each.type == "ring_stage"]
-    found += [([list(enumerate(stage)) for stage in stages], True) for stages in rings]
+    for each in (each.properties for each in subject.roles.groups if each.type == "ring_stage"):
+        stages: list[list[tuple[Hashable, str]]] = [list(enumerate(stage)) for stage in each["stages"]]
+        found.append((stages, str(each["arrangement"]) == "ring" or not passes(stages[0])))
     parts = _slices(circuit, subject.supplies)
     found += [(cells, any(name in group for _, name in cells[0]) and not passes(cells[0])) for cells in parts]
     found += [(cells, not passes(cells[0])) for cells in _lines(subject)]

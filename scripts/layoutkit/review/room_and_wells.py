@@ -242,7 +242,7 @@ def wide_rings(subject: Subject) -> list[Remark]:
     filled = drawn.sized(half).merged().sized(-half) & inside
     share = filled.area() / whole.merged().area() if count else 1.0
     why = f"devices fill {100 * share:.3g} % of the area of the {count} ring{'s' * (count > 1)} around them"
-    return subject.finding("rings.share", share, why, where=whole.bbox())
+    return subject.finding("rings.share", share, why, where=whole.bbox(), must=not _are_few(subject))
 
 
 def rings(subject: Subject) -> Iterator[Remark]:

@@ -28,6 +28,7 @@ _MOST_CONTACTS = 3000  # supplies of more are meshes over power devices
 _ALIKE = 0.1  # widths that differ by at most this much are one wire [1]
 _STAYS = 0.5  # share of the devices behind a wire from which on its next piece is the same wire
 _MANY_GATES = 24  # channels on one net whose way from the driver is judged
+_BLOCK = 4  # channels behind a wire from which on it feeds a block
 _DRIVES = ("d", "s", "c", "e")
 _LONG = 8  # squares of a wire from which on it limits a current; metal beside shorter ones helps them
 _WIDE_UM = 1.5  # metal so wide along straps or a ring is a way of its own [um]
@@ -52,6 +53,11 @@ class Neck(NamedTuple):
         """Its length over its width."""
         return self.length / self.width
 
+    @property
+    def channels(self) -> int:
+        """Number of channels, bars or plates of the devices behind it."""
+        return sum(len(placed.boxes) for placed in self.devices)
+
 
 def supply_necks(subject: Subject) -> Iterator[Remark]:
     """Yield the supplies that a thin wire alone leads to some devices, and those where what switches shares it."""
@@ -73,9 +79,12 @@ def supply_necks(subject: Subject) -> Iterator[Remark]:
             if loud and quiet:
                 switch = f"which switch{'es' * (len(loud) == 1)}"
                 shared[neck] = f"; {names_of(loud)}, {switch}, and {names_of(quiet)} share it"
-        thin = [neck for neck in found if subject.limits["supply-drop.neck"].beyond(neck.squares)]
-        yield from _finding(subject, net, "supply-drop.neck", thin, shared)
-        yield from _finding(subject, net, "supply-drop.together", [each for each in shared if each not in thin], shared)
+        mixed, thin = (subject.limits[f"supply-drop.{name}"] for name in ("mixed", "neck"))
+        blocks = [neck for neck in shared if neck.channels >= _BLOCK and mixed.beyond(neck.squares)]
+        alone = [neck for neck in found if thin.beyond(neck.squares) and neck not in blocks]
+        others = [neck for neck in shared if neck not in alone and neck not in blocks]
+        for name, own in (("mixed", blocks), ("neck", alone), ("together", others)):
+            yield from _finding(subject, net, f"supply-drop.{name}", own, shared)
 
 
 def _port_rails(subject: Subject, net: str, labels: Iterable[tuple[str, kdb.Box]]) -> list[kdb.Box]:
@@ -108,18 +117,16 @@ def _switches(subject: Subject, placed: PlacedDevice) -> bool:
 def _finding(
     subject: Subject, net: str, limit: str, found: Sequence[Neck], shared: Mapping[Neck, str], cause: str = ""
 ) -> list[Remark]:
-    several = [neck for neck in found if neck in shared or sum(len(placed.boxes) for placed in neck.devices) > 1]
+    several = [neck for neck in found if neck in shared or neck.channels > 1]
     beyond = [neck for neck in several if subject.limits[limit].beyond(neck.squares)]
     if not beyond:
         return []
     whys = []
     for neck in beyond:
-        channels = sum(len(placed.boxes) for placed in neck.devices)
         width, length = subject.um(neck.width), subject.um(neck.length)
-        whys.append(
-            f"{net} connects to {names_of(neck.devices)} ({channels} channel{'s' * (channels > 1)}) only through "
-            f"{length:.3g} um of {neck.conductor}, {width:.3g} um wide{shared.get(neck, '')}"
-        )
+        behind = f"{names_of(neck.devices)} ({neck.channels} channel{'s' * (neck.channels > 1)})"
+        wire = f"{length:.3g} um of {neck.conductor}, {width:.3g} um wide"
+        whys.append(f"{net} connects to {behind} only through {wire}{shared.get(neck, '')}")
     order = sorted(
         zip(beyond, whys, strict=True), key=lambda each: (-each[0].squares, each[0].box.left, each[0].box.bottom)
     )
@@ -128,15 +135,9 @@ def _finding(
     places = [Spot(neck.box, words, brief) for (neck, words), brief in zip(others, briefs, strict=True)]
     devices = {placed.index: placed for neck in beyond for placed in neck.devices}
     return subject.finding(
-        limit,
-        worst.squares,
-        why,
-        where=worst.box,
-        devices=list(devices.values()),
-        nets=[net],
-        places=places,
+        limit, worst.squares, why, where=worst.box, devices=list(devices.values()), nets=[net], places=places,
         cause=cause,
-    )
+    )  # fmt: skip
 
 
 def through_others(subject: Subject) -> Iterator[Remark]:

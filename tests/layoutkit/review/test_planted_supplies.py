@@ -66,11 +66,15 @@ def test_wires_add_nothing_to_the_resistance_of_a_resistor(kind, expected):
     assert severities(planted.review(), "supply-drop", NECK) == expected
 
 
-def shared(squares, apart=False):
-    """Return a mirror and an inverter whose ground comes from the track by one wire of so many squares."""
+def shared(squares, apart=False, fingers=1):
+    """Return a mirror and an inverter whose ground comes from the track by one wire of so many squares.
+
+    The output of the mirror has so many channels.
+    """
     planted = Planted()
-    for name, x, nets in (("M1", 0, "ref ref vss vss"), ("M2", 5, "out ref vss vss"), ("M3", 10, "y a vss vss")):
-        planted.mos(name, "nmos", x, 0, 4, 1, nets)
+    planted.mos("M1", "nmos", 0, 0, 4, 1, "ref ref vss vss")
+    planted.mos("M2", "nmos", 5, 0, 4, 1, "out ref vss vss", fingers)
+    planted.mos("M3", "nmos", 10, 0, 4, 1, "y a vss vss")
     planted.mos("M4", "pmos", 10, 20, 4, 1, "y a vdd vdd")
     for net, track in (("ref", 8), ("out", 9), ("y", 12), ("a", 13), ("vdd", 30)):
         planted.comb(net, track)
@@ -94,6 +98,14 @@ def shared(squares, apart=False):
 @both("supply-drop.together", "should")
 def test_what_switches_and_a_mirror_share_a_thin_wire(figure, expected):
     assert severities(shared(figure).review(), "supply-drop", "share it") == expected
+
+
+@both("supply-drop.mixed", "must")
+@pytest.mark.parametrize("fingers", [1, 2])
+def test_a_block_that_switches_and_biases_behind_a_thin_wire(figure, expected, fingers):
+    """Of under four channels a wire that is shared is no must."""
+    found = severities(shared(figure, fingers=fingers).review(), "supply-drop", "share it")
+    assert found == (expected if fingers > 1 and expected else {"should"})
 
 
 def test_a_wire_of_its_own_to_what_switches_is_shared_by_nobody():
@@ -416,3 +428,20 @@ def test_what_a_resistor_takes_does_not_enter_at_the_port(load, expected):
     may_ma = WIRE * GF.conductor("Metal3").current_ma(1)
     review = planted.review(constraints={"device_currents": [{"device": "M1", "current": 1.5e-3 * may_ma}]})
     assert severities(review, "narrow-port", "port out") == expected
+
+
+@pytest.mark.parametrize(("gate", "matters"), [("en", False), ("", True)])
+def test_a_supply_without_a_port_behind_a_switch_matters_not(gate, matters):
+    """Two inverters stand on an inner ground; a switch joins it with the ground, or nothing does."""
+    planted = Planted()
+    for name, x, nets in (("M1", 0, "y a gnd2 vss"), ("M2", 5, "z y gnd2 vss")):
+        planted.mos(name, "nmos", x, 0, 4, 1, nets)
+    for name, x, nets in (("M3", 0, "y a vdd vdd"), ("M4", 5, "z y vdd vdd")):
+        planted.mos(name, "pmos", x, 20, 4, 1, nets)
+    if gate:
+        planted.mos("M5", "nmos", 10, 0, 4, 1, f"gnd2 {gate} vss vss")
+    for net, track in {"a": 8, "y": 10, "z": 12, "en": 14, "gnd2": -3, "vss": -6, "vdd": 30}.items():
+        if net in planted.ends:
+            planted.comb(net, track, port=net not in {"y", "gnd2"})
+    review = planted.review()
+    assert any(each.matters and "no labelled port" in each.reason for each in review.unjudged) == matters

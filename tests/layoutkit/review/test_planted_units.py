@@ -1,7 +1,7 @@
 """Units of matched groups in their order and where they belong; joints, rings and taps of single transistors."""
 
 import pytest
-from planted_layout import SIDE, Planted, both, pair, severities, wired
+from planted_layout import SIDE, Planted, both, limit, pair, severities, wired
 
 
 def tracks(planted, first=50.0, ports=()):
@@ -98,7 +98,23 @@ def test_channels_that_pull_one_net_are_not_in_series():
 
 @both("rings.share", "should")
 def test_a_ring_larger_than_what_it_encloses(figure, expected):
-    """The outline is 21 x 21 um; M1 and its gate have 9.68 um2, other diffusion the rest."""
+    assert severities(in_a_ring(figure, 1), "rings", "of the area of the 1 ring around them") == expected
+
+
+@pytest.mark.parametrize(("others", "expected"), [(7, {"should"}), (8, {"must"})])
+def test_a_ring_that_is_all_but_empty(others, expected):
+    """Of under eight devices a ring cannot be filled as of many."""
+    review = in_a_ring(0.95 * limit("rings.share", "must"), others)
+    assert severities(review, "rings", "of the area of the 1 ring around them") == expected
+    review = in_a_ring(1.05 * limit("rings.share", "must"), others)
+    assert severities(review, "rings", "of the area of the 1 ring around them") == {"should"}
+
+
+def in_a_ring(figure, others):
+    """Review M1 in a ring with an outline of 21 x 21 um, and others elsewhere.
+
+    M1 and its gate have 9.68 um2, other diffusion the rest of the figure.
+    """
     planted = Planted()
     for layer, more in (("COMP", 0.0), ("Pplus", 0.1)):
         planted.box(layer, 0 - more, 0 - more, 21 + more, 21 + more)
@@ -106,8 +122,9 @@ def test_a_ring_larger_than_what_it_encloses(figure, expected):
     for layer in ("COMP", "Nplus"):
         planted.box(layer, 5, 2, 19, 2 + (441 * figure - 9.68) / 14)
     planted.mos("M1", "nmos", 1.6, 5, 4, 1, "out in vss vss")
-    review = tracks(planted, ports=("out", "in")).review()
-    assert severities(review, "rings", "of the area of the 1 ring around them") == expected
+    for number in range(others - 1):
+        planted.mos(f"MX{number}", "nmos", 30 + 4 * number, 5, 4, 1, f"out{number} in vss vss")
+    return tracks(planted, ports=("out", "in", *(f"out{number}" for number in range(others - 1)))).review()
 
 
 @both("rings.taps", "should")
@@ -219,7 +236,7 @@ def test_a_channel_that_sets_the_height_of_the_layout(width, others, expected):
 
 @pytest.mark.parametrize(
     ("fingers", "low", "top", "expected"),
-    [(8, "s", "z", {"should"}), (8, "vss", "z", set()), (8, "s", "s", set()), (17, "s", "z", set())],
+    [(8, "s", "z", {"must"}), (8, "vss", "z", set()), (8, "s", "s", set()), (17, "s", "z", set())],
 )
 def test_a_diode_and_what_is_on_its_gate_with_a_source_of_its_own(fingers, low, top, expected):
     """As in a source of a current in proportion to the temperature; above a stack on the gate it is part of that."""
@@ -229,7 +246,7 @@ def test_a_diode_and_what_is_on_its_gate_with_a_source_of_its_own(fingers, low, 
     planted.mos("M3", "nmos", 50, 0, 4, 2, f"{top} b vss vss")
     planted.mos("M4", "nmos", 60, 0, 4, 0.5, "s drive vss vss")
     review = tracks(planted, ports=("b", "out", "drive", "z", "s")).review()
-    assert severities(review, "group-apart", "pair on one gate M1, M2") == expected
+    assert severities(review, "group-apart", "the units of M2 lie about none of M1") == expected
 
 
 @pytest.mark.parametrize(("number", "expected"), [(2, {"should"}), (3, {"must"})])
