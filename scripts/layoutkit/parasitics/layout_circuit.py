@@ -6,6 +6,7 @@
     gate              the middle of each channel, in proportion to the widths; see ``Channel``
     resistor          the contacts on its head            capacitor   the cuts on its plate; the metal below its middle
     diode, emitter    the contacts on its diffusion       base, collector   the nearest contact of the net
+                      (or the metal on an emitter that has none)
 
 Contacts on diffusion and heads, and the layers below them, are not counted: the device models include them.
 A bulk is on the own node of its net: wells and substrate are not extracted.
@@ -30,11 +31,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from layoutkit.circuit.circuit import Circuit, Device
-    from layoutkit.extract.extracted import DrawnFinger, ExtractedDevice, Extraction
+    from layoutkit.extract.extracted import DrawnFinger, ExtractedDevice, Extraction, LayoutNet
     from layoutkit.lvs.lvs_result import LvsResult
 
     FeedsOfNet = dict[tuple[str, str], "Feeds"]
 
+_NEXT_EMITTER_UM = 1.5  # from the middle of a device to its nearest emitter, at most [um]
 _SILICON = ("n_sd", "p_sd", "n_tap", "p_tap", "poly")
 
 
@@ -61,6 +63,26 @@ class Feeds:
     points: dict[FeedPoint, float] = field(default_factory=lambda: defaultdict(float))
     channels: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     series_ohm: float | None = 0.0
+
+
+def thinned(feeds: Feeds, most: int) -> Feeds:
+    """Return ``feeds`` with about ``most`` of its contacts, each with the share of the dropped ones beside it."""
+    step = len(feeds.points) // most
+    if step < 2:
+        return feeds
+    kept = sorted(feeds.points)[step // 2 :: step]
+    return replace(feeds, points=dict.fromkeys(kept, sum(feeds.points.values()) / len(kept)))
+
+
+def port_of(net: LayoutNet, extraction: Extraction) -> FeedPoint | None:
+    """Return where the port of a net is: its first label, one on a pin before all others."""
+    wires = {conductor.name for conductor in extraction.technology.conductors}
+    on_wires = [label for label in net.labels if label.conductor in wires]
+    labels = sorted(on_wires, key=lambda label: (not label.on_pin, label.text, label.place, label.conductor))
+    if not labels:
+        return None
+    dbu = extraction.layout.dbu
+    return FeedPoint(labels[0].conductor, round(labels[0].place.x / dbu), round(labels[0].place.y / dbu))
 
 
 def terminal_feeds(extraction: Extraction, channels: kdb.Shapes) -> dict[tuple[int, str], Feeds]:
@@ -124,8 +146,18 @@ class _Search:
                 key=lambda point: (point.sq_distance(place), point.x, point.y),
             )
             contacts = [FeedPoint(self.first, point.x, point.y) for point in every[:1]]
+            if terminal == "e" and not any(s.inside(point) for s in _at(shapes, place) for point in every[:1]):
+                contacts = self._bare(net, place) or contacts
         for point in contacts:
             found.points[point] += finger.w_um / len(contacts)
+
+    def _bare(self, net: int, place: kdb.Point) -> list[FeedPoint]:
+        """Return where metal lies on an emitter without a contact, the middle one of several: metal near a place."""
+        near = kdb.Box(place, place).enlarged(round(_NEXT_EMITTER_UM / self.dbu), 1)
+        metal = kdb.Region([shape.polygon for shape in self.on_net(net, self.first).each_touching(near)])
+        found = [piece.bbox().center() for piece in (metal & kdb.Region(near)).each()]
+        found.sort(key=lambda point: (point.sq_distance(place), point.x, point.y))
+        return [FeedPoint(self.first, point.x, point.y) for point in found[:1]]
 
     def _silicon(self, net: int, shape: kdb.Polygon) -> list[kdb.Polygon]:
         return [

@@ -6,19 +6,18 @@ each other. ``Parasitics`` is all that extraction finds: elements for a simulato
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import klayout.db as kdb
 
-from layoutkit.parasitics.layout_circuit import FeedPoint, Feeds
+from layoutkit.parasitics.layout_circuit import FeedPoint, Feeds, port_of, thinned
 from layoutkit.parasitics.net_resistance import CONTACT, POLY, WireExtractor, WireNetwork, resistances
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from layoutkit.circuit.constraints import Constraints
-    from layoutkit.extract.extracted import Extraction, LayoutNet
     from layoutkit.parasitics.layout_circuit import LayoutCircuit
 
     Terminal = tuple[str, str]
@@ -298,7 +297,8 @@ class _Reduction:
         self.start = ".".join(order[0])
         return self.nodes[order[0]]
 
-    def run(self) -> NetNetwork:
+    def run(self, also: Mapping[Terminal, Feeds] | None = None) -> NetNetwork:
+        """Return the network; its terminals have the exact resistances to further places as well."""
         if self.origin is None:
             every = tuple(TerminalResistance(*terminal, 0.0) for terminal in sorted(self.terminals))
             return NetNetwork(start=".".join(min(self.terminals)) if self.terminals else "port", terminals=every)
@@ -307,9 +307,9 @@ class _Reduction:
         for node in [node for node in self.network.links if node not in reached]:
             del self.network.links[node]
         kept = {self.origin, *(node for node in self.nodes.values() if node in reached)}
+        further = self._further(also or {}, kept, reached)
         self.network.eliminate(kept)
-        nodes = sorted(kept)
-        exact = dict(zip(nodes, self.network.resistances(self.origin or 0, nodes), strict=True))
+        exact = self._exact(kept)
         written = self.network.written(self.origin)
         names = self._names(written.inner)
         terminals = tuple(
@@ -318,7 +318,7 @@ class _Reduction:
         return NetNetwork(
             own=self.net,
             start=self.start,
-            terminals=terminals,
+            terminals=(*terminals, *further),
             resistors=tuple((names[one], names[other], ohm) for one, other, ohm in written.resistors),
             nodes={terminal: names[node] for terminal, node in sorted(self.nodes.items()) if node in reached},
             places={names[node]: self.wires.places[node] for node in sorted(self.network.links)},
@@ -326,6 +326,22 @@ class _Reduction:
             error=written.error,
             cut_off=cut_off,
         )
+
+    def _further(
+        self, also: Mapping[Terminal, Feeds], kept: set[int], reached: Collection[int]
+    ) -> list[TerminalResistance]:
+        """Return the resistances to further places, which are no nodes of the network that is written."""
+        at = {terminal: self.wires.at[place] for terminal, feeds in sorted(also.items()) for place in feeds.points}
+        at = {terminal: node for terminal, node in at.items() if node in reached}
+        if not at:
+            return []
+        self.network.eliminate({*kept, *at.values()})
+        exact = self._exact({*kept, *at.values()})
+        return [TerminalResistance(*terminal, exact.get(node)) for terminal, node in at.items()]
+
+    def _exact(self, kept: set[int]) -> dict[int, float]:
+        nodes = sorted(kept)
+        return dict(zip(nodes, self.network.resistances(self.origin or 0, nodes), strict=True))
 
     def _ohm(self, terminal: Terminal, exact: Mapping[int, float]) -> float | None:
         node = self.nodes.get(terminal)
@@ -347,6 +363,7 @@ def layout_networks(
     only: Collection[int] | None = None,
     starts: Mapping[int, Terminal] | None = None,
     most_contacts: int | None = None,
+    also: Mapping[int, Mapping[Terminal, Feeds]] | None = None,
 ) -> tuple[dict[int, NetNetwork], set[str]]:
     """Return the network of each net, by its number, and what could not be computed.
 
@@ -356,6 +373,7 @@ def layout_networks(
         starts: Terminal that a net without a port is measured from, by its number: only from there all is exact.
         most_contacts: Of a terminal with twice as many contacts or more, every so many-th stands for those beside it,
             which costs less and changes resistances by little; None for all.
+        also: Further places to measure to, as those of terminals, by the number of the net.
     """
     extraction = found.extraction
     wires = WireExtractor(extraction.technology)
@@ -371,27 +389,20 @@ def layout_networks(
             terminals = (TerminalResistance(*terminal, None) for terminal in sorted(feeds[number]))
             networks[number] = NetNetwork(terminals=tuple(terminals))
             continue
-        port, fed = _port(net, extraction), feeds[number]
+        port, fed = port_of(net, extraction), feeds[number]
         if most_contacts is not None:
             fed = {terminal: thinned(each, most_contacts) for terminal, each in fed.items()}
-        places = [place for each in fed.values() for place in each.points] + ([] if port is None else [port])
+        others = (also or {}).get(number, {})
+        places = [place for each in (*fed.values(), *others.values()) for place in each.points]
+        places += [] if port is None else [port]
         drawn = wires.extract(regions, _without_channels(regions, channels), places)
-        network = net_network(found.nets[number], drawn, fed, port, (starts or {}).get(number))
+        network = _Reduction(found.nets[number], drawn, fed, port, (starts or {}).get(number)).run(others)
         unchecked |= {
             f"resistance to {terminal}: only diffusion, a well or the substrate joins it to net {found.nets[number]}"
             for terminal in network.cut_off
         }
         networks[number] = network
     return networks, unchecked
-
-
-def thinned(feeds: Feeds, most: int) -> Feeds:
-    """Return ``feeds`` with about ``most`` of its contacts, each with the share of the dropped ones beside it."""
-    step = len(feeds.points) // most
-    if step < 2:
-        return feeds
-    kept = sorted(feeds.points)[step // 2 :: step]
-    return replace(feeds, points=dict.fromkeys(kept, sum(feeds.points.values()) / len(kept)))
 
 
 def _without_channels(regions: dict[str, kdb.Region], channels: kdb.Shapes) -> list[kdb.Polygon]:
@@ -401,17 +412,6 @@ def _without_channels(regions: dict[str, kdb.Region], channels: kdb.Shapes) -> l
     regions[CONTACT] = regions[CONTACT] & regions[POLY]
     regions[POLY] = regions[POLY] - near
     return crossed
-
-
-def _port(net: LayoutNet, extraction: Extraction) -> FeedPoint | None:
-    """Return where the port of a net is: its first label, one on a pin before all others."""
-    wires = {conductor.name for conductor in extraction.technology.conductors}
-    on_wires = [label for label in net.labels if label.conductor in wires]
-    labels = sorted(on_wires, key=lambda label: (not label.on_pin, label.text, label.place, label.conductor))
-    if not labels:
-        return None
-    dbu = extraction.layout.dbu
-    return FeedPoint(labels[0].conductor, round(labels[0].place.x / dbu), round(labels[0].place.y / dbu))
 
 
 def pair_mismatches(

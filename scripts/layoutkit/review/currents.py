@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from layoutkit.circuit.orientation import carries_both_ways, is_off
 from layoutkit.extract.predicted_offset import OVERDRIVE_V
 from layoutkit.review.pass_devices import Switches
+from layoutkit.review.series_drive import limited_drive, resistance
+from layoutkit.technology.device_specs import PassiveSpec
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -93,7 +95,12 @@ def device_currents(
     """
     search = _Estimate(circuit, roles, technology, stated, stated_nets or {})
     search.run()
-    return DeviceCurrents(search.found, search.supply_v, search.drive, search.full, search.limited())
+    volts, known = max(search.supply_v.values(), default=0.0), dict[str, float]()
+    for device in circuit.devices:
+        ohm = resistance(device, technology) if device.type == "resistor" else None
+        known |= {device.id: volts / ohm} if ohm else {}
+    limited = limited_drive(circuit, roles, search.full, search.off, known)
+    return DeviceCurrents(search.found, search.supply_v, search.drive, search.full, limited)
 
 
 class _Estimate:
@@ -167,15 +174,16 @@ class _Estimate:
         order = (
             self._dividers, self._resistor_fed, self._always_on, self._unequal_pairs, self._junctions,
             self._large_resistors, self._port_references, self._cascode_biases, self._sources, self._emitters,
-            self._references, self._rest,
+            self._references, self._bipolars, self._rest,
         )  # fmt: skip
         for seeds in order:
             if seeds == self._rest:
                 self._blocks()
-            self.assumed = seeds in (self._sources, self._emitters, self._rest)
+            self.assumed = seeds in (self._sources, self._emitters, self._bipolars, self._rest)
+            by_current = seeds in (self._references, self._bipolars)
             proposed = defaultdict[float, list[tuple[str, float, str]]](list)
             for each in seeds():  # all of one kind at once: the order of devices decides nothing
-                proposed[each[1] if seeds == self._references else 0.0].append(each)
+                proposed[each[1] if by_current else 0.0].append(each)
             for _, equal in sorted(proposed.items()):  # of those in series, the least current flows in all
                 for name, ampere, how in [each for each in equal if each[0] not in self.found]:
                     self._set(name, ampere, how)
@@ -264,32 +272,6 @@ class _Estimate:
                 if here in supplies.ground:
                     ampere = max(self.supply_v.values()) / sum(ohm for _, ohm, _ in string)
                     yield from ((name, ampere, "what the supply drives through its string") for *_, name in string)
-
-    def limited(self) -> dict[str, float]:
-        """Return the current at full drive of transistors, no more than what is in series with them lets through. [A]
-
-        Nets on ports, supplies, capacitors, diodes and bipolar transistors may give or take any current.
-        """
-        free, edges = {*self.circuit.ports, *self.circuit.black_box_nets}, defaultdict[frozenset[str], float](float)
-        for device in self.circuit.devices:
-            ends = frozenset(device.terminals[end] for end in device.kind.ends)
-            ohm = resistance(device, self.technology) if device.type == "resistor" else None
-            if device.id in self.full:
-                edges[ends] += self.full[device.id] if device.id not in self.off else 0.0
-            elif ohm:
-                edges[ends] += max(self.supply_v.values(), default=0.0) / ohm
-            else:
-                free |= ends
-        most, inner = dict(edges), {ends: ends - free - self.roles.supplies.nets for ends in edges}
-        for _ in range(_ROUNDS):
-            sums = defaultdict[str, float](float)
-            for net, ampere in ((net, ampere) for ends, ampere in most.items() for net in ends):
-                sums[net] += ampere
-            before, most = most, {e: min([own, *(sums[net] - own for net in inner[e])]) for e, own in most.items()}
-            if most == before:
-                break
-        ways = {name: frozenset(self.circuit.device(name).terminals[end] for end in ("d", "s")) for name in self.full}
-        return {name: min(full, max(0.0, most[ways[name]])) for name, full in self.full.items()}
 
     def _resistor_fed(self) -> Iterator[tuple[str, float, str]]:
         """Yield the references of mirrors whose current a resistor sets."""
@@ -410,6 +392,17 @@ class _Estimate:
                     if far in self.roles.supplies:
                         yield name, _DEGENERATION_V / ohm, f"{_DEGENERATION_V:g} V over the resistor at an emitter"
 
+    def _bipolars(self) -> Iterator[tuple[str, float, str]]:
+        """Yield the bipolar transistors of which the technology tells the current per length of an emitter."""
+        for device in self.circuit.devices:
+            spec = self.technology.device_names.drawn(device.model) if device.type in {"npn", "pnp"} else None
+            net = device.terminals
+            if isinstance(spec, PassiveSpec) and spec.usual_ma_um and net["e"] not in {net["b"], net["c"]}:
+                length_um = 1e6 * device.params.get("l", 1e-6 * spec.min_l * self.technology.dbu_um)
+                emitters = round(device.params.get("nf", device.params.get("nx", 1))) * device.m
+                how = f"usual of {emitters} emitter{'s' * (emitters > 1)}"
+                yield device.id, 1e-3 * spec.usual_ma_um * length_um * emitters, how
+
     def _taken(self, name: str) -> str:
         return "its gate is driven from outside of the circuit, assumed to be a " if name in self.unsure else ""
 
@@ -484,14 +477,3 @@ def _signs(device: Device) -> Mapping[str, int]:
     if device.type in SIGNS:
         return SIGNS[device.type]
     return dict.fromkeys(device.kind.ends, 0) if device.type in {"resistor", "diode", "inductor"} else {}
-
-
-def resistance(device: Device, technology: Technology) -> float | None:
-    """Return the resistance that a resistor states, else that of its size; None where neither is known. [ohm]"""
-    if device.params.get("r"):
-        return float(device.params["r"]) / device.m
-    spec = technology.device_names.drawn(device.model)
-    sheet = getattr(spec, "value", None)
-    if not sheet or not {"w", "l"} <= device.params.keys():
-        return None
-    return float(sheet) * device.l * device.params.get("series", 1) / (device.w * device.m)

@@ -7,7 +7,15 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.errors import listed
-from layoutkit.review import floorplan, ports_and_cuts, room_and_wells, single_transistors, stage_order, supply_ways
+from layoutkit.review import (
+    drive_ways,
+    floorplan,
+    ports_and_cuts,
+    room_and_wells,
+    single_transistors,
+    stage_order,
+    supply_ways,
+)
 from layoutkit.review.coupling import Coupling
 from layoutkit.review.dead_metal import DeadMetal
 from layoutkit.review.electrical import Electrical
@@ -19,6 +27,7 @@ from layoutkit.review.ports_and_cuts import PortsAndCuts
 from layoutkit.review.repeated_cells import arrays_of, cell_numbers, loads, matrix, repeated, scattered_units
 from layoutkit.review.subject import Subject
 from layoutkit.review.symmetric_halves import SymmetryReview
+from layoutkit.review.ways import tap_ways
 from layoutkit.review.wire_runs import WireRuns
 
 if TYPE_CHECKING:
@@ -44,7 +53,7 @@ _OF_THE_SUBJECT: tuple[Callable[[Subject], Iterable[Remark]], ...] = (
     single_transistors.split_channels, single_transistors.dummies_between, single_transistors.dummies_away,
     single_transistors.turned_bars, single_transistors.few_contacts,
     ports_and_cuts.wires, ports_and_cuts.poly_wires, ports_and_cuts.climbs, supply_ways.supply_necks,
-    supply_ways.through_others, supply_ways.gate_necks, supply_ways.drive_necks,
+    supply_ways.through_others, drive_ways.gate_necks, drive_ways.drive_necks, drive_ways.thin_links,
 )  # fmt: skip
 """The findings that need nothing but the subject: layout, circuit and limits."""
 
@@ -98,6 +107,7 @@ def _review(subject: Subject, not_compared: Sequence[Unjudged]) -> Review:
     found = (
         electrical.findings(),
         electrical.unlike_drops(groups),
+        tap_ways(subject, electrical.networks),
         PortsAndCuts(electrical).findings(),
         matching.findings(),
         single_transistors.matched_units(subject, groups),

@@ -17,6 +17,7 @@ from layoutkit.parasitics.net_network import layout_networks
 from layoutkit.review.currents import SIGNS, THRESHOLD
 from layoutkit.review.finding import Remark, Spot, Unjudged
 from layoutkit.review.subject import MOST_CONTACTS, PlacedDevice, Subject, box_around, names_of
+from layoutkit.review.ways import far_taps
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -59,7 +60,11 @@ class Electrical:
         supplies = {net for net in subject.supplies.power + subject.supplies.ground if net in subject.number}
         outside = {net for net in switched if net in subject.circuit.ports}
         wanted = {subject.number[net] for net in supplies | outside if net in subject.number}
-        networks, unchecked = layout_networks(subject.found, wanted, most_contacts=MOST_CONTACTS)
+        first = subject.technology.conductors[0].name
+        taps = {subject.number[net]: [t.terminals(first, subject.number[net]) for t in far_taps(subject, net)]
+                for net in supplies}  # fmt: skip
+        also = {number: {end: feed for each in own for end, feed in each.items()} for number, own in taps.items()}
+        networks, unchecked = layout_networks(subject.found, wanted, most_contacts=MOST_CONTACTS, also=also)
         self.networks: dict[str, NetNetwork] = {subject.found.nets[number]: each for number, each in networks.items()}
         self.supplies = sorted(supplies)
         self.subject.unjudged += [Unjudged("supply-drop", reason, matters=True) for reason in sorted(unchecked)]
@@ -238,6 +243,7 @@ class Electrical:
             for each in network.terminals
             if each.ohm and each.ohm < _NO_WIRE_OHM and each.device in subject.by_key
             if each.terminal in {"d", "s", "c", "e"} or subject.by_key[each.device].device.type == "capacitor"
+            if not subject.carries_little([subject.by_key[each.device]], each.ohm)
         }
         far = [placed for placed, ohm in ohms.items() if limit.beyond(ohm)]
         return self._worst_first(
@@ -461,12 +467,16 @@ class Electrical:
         if weak is None:
             return []
         near, sure = [placed for placed, *_ in self.currents_of(net)], self.is_sure(net, weak.share)
+        known = [self.subject.currents.devices.get(placed.id) for placed in near]
+        guessed = any(each is not None and not each.stated for each in known)
+        carried, whole = weak.share * weak.limit_ma, 1000 * self.total(net)
         return self.subject.finding(
             "electromigration",
             weak.share,
-            f"{net} carries {weak.share * weak.limit_ma:.3g} mA through {weak.layer} that may carry "
-            f"{weak.limit_ma:.3g} mA; its whole current is {1000 * self.total(net):.3g} mA"
-            + ("" if sure else ", estimated: state it to be sure"),
+            f"{net} carries {carried:.3g} mA through {weak.layer} that may carry {weak.limit_ma:.3g} mA"
+            + f"; its whole current is {whole:.3g} mA" * (carried < 0.99 * whole)
+            + ", estimated" * guessed
+            + ": state it to be sure" * (guessed and not sure),
             where=weak.box,
             devices=near,
             nets=[net],

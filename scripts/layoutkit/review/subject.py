@@ -12,9 +12,8 @@ import klayout.db as kdb
 from layoutkit.circuit.orientation import carries_both_ways, is_off
 from layoutkit.circuit.roles import find_roles
 from layoutkit.circuit.suggested_constraints import suggest_constraints
-from layoutkit.extract.resistor_devices import plate_layer
-from layoutkit.parasitics.layout_circuit import layout_circuit
-from layoutkit.parasitics.net_network import thinned
+from layoutkit.parasitics.layout_circuit import layout_circuit, thinned
+from layoutkit.review.bodies import Bodies
 from layoutkit.review.currents import device_currents
 from layoutkit.review.finding import Remark
 from layoutkit.review.pass_devices import as_one
@@ -38,6 +37,12 @@ _CROSSING_UM = 0.5  # from both edges of the metal to the ends of a wire that cr
 
 HEADS_UM = 5.0
 """From the bars, plates or emitters of a device to the straps at their heads. [um]"""
+
+SWITCHES = ("switching", "clocked", "switch")
+"""How the mean currents begin of what switches, which takes far more in peaks."""
+
+LEAST_V = 1e-6
+"""What is lost in a wire, at least, to matter. [V]"""
 
 MOST_CONTACTS = 300
 """Contacts of a terminal that are looked at; those with more are of pass devices of hundreds of fingers."""
@@ -133,7 +138,7 @@ class Subject:
         self.supplies = self.roles.supplies
         self.number = {name: number for number, name in self.found.nets.items()}
         self.cell: kdb.Cell = self.extraction.layout.cell(self.extraction.cell_name)
-        self.bodies = _Bodies(result)
+        self.bodies = Bodies(result)
         self.placed = self._placed(result)
         self.by_name = {name: placed for placed in self.placed for name in placed.names}
         self.by_key = {placed.key: placed for placed in self.placed}
@@ -179,6 +184,12 @@ class Subject:
         """Return the current of a device, of all that are in parallel; None where it is not known. [A]"""
         known = [self.currents.devices[name].ampere for name in placed.names if name in self.currents.devices]
         return sum(known) if known else None
+
+    def carries_little(self, devices: Iterable[PlacedDevice], ohm: float) -> bool:
+        """Return whether the currents of devices, all known and none switching, lose under 1 uV in a resistance."""
+        known = [self.currents.devices.get(name) for placed in devices for name in placed.names]
+        steady = all(each is not None and not each.full and not each.how.startswith(SWITCHES) for each in known)
+        return steady and ohm * sum(each.ampere for each in known if each is not None) < LEAST_V
 
     def is_full(self, placed: PlacedDevice) -> bool:
         """Return whether a device is a pass device or a switch, at full drive."""
@@ -475,26 +486,3 @@ def gap_between(one: kdb.Box, other: kdb.Box) -> float:
 def _parts(name: str, known: Container[str]) -> list[str]:
     """Return the devices of the circuit that a device of LVS stands for: itself, or the parts of a folded stack."""
     return [name] if name in known else [part for part in name.split("+") if part in known]
-
-
-class _Bodies:
-    """The shapes of devices: channels, cores of resistors, plates."""
-
-    def __init__(self, result: LvsResult) -> None:
-        self.extraction = result.extraction
-        self.shapes: dict[str, kdb.Shapes] = {}
-
-    def box(self, finger: DrawnFinger) -> kdb.Box:
-        """Return the box of a channel, bar or plate. [dbu]"""
-        if finger.around is not None:
-            return finger.around.box
-        dbu = self.extraction.layout.dbu
-        point = kdb.Point(round(finger.place.x / dbu), round(finger.place.y / dbu))
-        if finger.device not in self.shapes:
-            self.shapes[finger.device] = kdb.Shapes()
-            for name in (f"core.{finger.device}", f"gate.{finger.device}", plate_layer(finger.device)):
-                region = self.extraction.lvs.layer_by_name(name)
-                if region is not None:
-                    self.shapes[finger.device].insert(region.merged())
-        at = [shape.bbox() for shape in self.shapes[finger.device].each_touching(kdb.Box(point, point))]
-        return min(at, key=lambda box: (box.area(), str(box)), default=kdb.Box(point, point).enlarged(1, 1))

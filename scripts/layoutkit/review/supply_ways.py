@@ -1,19 +1,18 @@
-"""Findings on wires that are the only way to some devices: of supplies, to many gates, and from strong drains."""
+"""Findings on supplies that one wire alone, or the metal of others, leads to some devices."""
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
 import klayout.db as kdb
 
-from layoutkit.review.currents import USUAL_REFERENCE
 from layoutkit.review.finding import Spot
 from layoutkit.review.floorplan import rails_of
 from layoutkit.review.matched_roles import feet
 from layoutkit.review.pieces import rectangles
-from layoutkit.review.ports_and_cuts import Extents, gate_contacts
+from layoutkit.review.ports_and_cuts import Extents
 from layoutkit.review.room_and_wells import rings_of
 from layoutkit.review.subject import PlacedDevice, box_around, gap_between, longer_side, names_of, region_of
 
@@ -24,13 +23,10 @@ if TYPE_CHECKING:
     from layoutkit.review.pieces import Pieces
     from layoutkit.review.subject import Subject
 
-_MOST_CONTACTS = 3000  # supplies of more are meshes over power devices
+MOST_CONTACTS = 3000  # supplies of more are meshes over power devices
 _ALIKE = 0.1  # widths that differ by at most this much are one wire [1]
 _STAYS = 0.5  # share of the devices behind a wire from which on its next piece is the same wire
-_MANY_GATES = 24  # channels on one net whose way from the driver is judged
 _BLOCK = 4  # channels behind a wire from which on it feeds a block
-_DRIVES = ("d", "s", "c", "e")
-_LONG = 8  # squares of a wire from which on it limits a current; metal beside shorter ones helps them
 _WIDE_UM = 1.5  # metal so wide along straps or a ring is a way of its own [um]
 _SWITCHING = ("switching", "clocked")
 
@@ -62,12 +58,12 @@ class Neck(NamedTuple):
 def supply_necks(subject: Subject) -> Iterator[Remark]:
     """Yield the supplies that a thin wire alone leads to some devices, and those where what switches shares it."""
     gates = feet(subject)
-    sources = _mirrored(subject) | {d.id for d in subject.circuit.devices if d.is_mos and d.terminals["g"] in gates}
+    sources = mirrored(subject) | {d.id for d in subject.circuit.devices if d.is_mos and d.terminals["g"] in gates}
     for net in [net for net in subject.nets if net in subject.supplies]:
-        if subject.shapes(net, "contact").count() > _MOST_CONTACTS:
+        if subject.shapes(net, "contact").count() > MOST_CONTACTS:
             continue
         labels = [(name, kdb.Box(point, point)) for name, point, _ in subject.labels.get(net, ())]
-        rails = _port_rails(subject, net, labels)
+        rails = port_rails(subject, net, labels)
         ends = {p: each for p, each in supply_ends(subject, net).items() if p.device.type != "resistor"}
         found = necks(subject, net, labels, ends)  # a resistor has far more resistance than its wires
         found = [neck for neck in found if not any(neck.box.inside(rail) for rail in rails)]
@@ -83,30 +79,20 @@ def supply_necks(subject: Subject) -> Iterator[Remark]:
         blocks = [neck for neck in shared if neck.channels >= _BLOCK and mixed.beyond(neck.squares)]
         alone = [neck for neck in found if thin.beyond(neck.squares) and neck not in blocks]
         others = [neck for neck in shared if neck not in alone and neck not in blocks]
-        for name, own in (("mixed", blocks), ("neck", alone), ("together", others)):
-            yield from _finding(subject, net, f"supply-drop.{name}", own, shared)
+        single = [neck for neck in found if neck not in shared and neck.channels == 1]
+        for name, own in (("mixed", blocks), ("neck", alone), ("together", others), ("alone", single)):
+            yield from neck_findings(subject, net, f"supply-drop.{name}", own, shared)
 
 
-def _port_rails(subject: Subject, net: str, labels: Iterable[tuple[str, kdb.Box]]) -> list[kdb.Box]:
+def port_rails(subject: Subject, net: str, labels: Iterable[tuple[str, kdb.Box]]) -> list[kdb.Box]:
     """Return the rails of a supply that its ports are on. [dbu]"""
     rails = [box for upright in (False, True) for _, box in rails_of(subject, net, upright=upright)]
     return [rail for rail in rails if any(place.inside(rail) for _, place in labels)]
 
 
-def _mirrored(subject: Subject) -> set[str]:
+def mirrored(subject: Subject) -> set[str]:
     """Return the transistors of mirrors."""
     return {name for each in subject.roles.groups if each.type == "current_mirror" for name in each.devices}
-
-
-def _biased(subject: Subject) -> set[str]:
-    """Return the transistors of mirrors whose current does not follow a signal: what sets their reference is known."""
-    known, ports, found = subject.currents.devices, {*subject.circuit.ports}, set[str]()
-    for each in subject.roles.groups:
-        name = str(each.properties.get("reference", ""))
-        if each.type == "current_mirror" and name in known and not known[name].assumed:
-            told = not known[name].how.startswith(USUAL_REFERENCE)
-            found |= {*each.devices} if told or subject.circuit.device(name).terminals["g"] in ports else set()
-    return found & known.keys()
 
 
 def _switches(subject: Subject, placed: PlacedDevice) -> bool:
@@ -114,10 +100,12 @@ def _switches(subject: Subject, placed: PlacedDevice) -> bool:
     return any(each is not None and each.how.startswith(_SWITCHING) for each in known)
 
 
-def _finding(
+def neck_findings(
     subject: Subject, net: str, limit: str, found: Sequence[Neck], shared: Mapping[Neck, str], cause: str = ""
 ) -> list[Remark]:
-    several = [neck for neck in found if neck in shared or neck.channels > 1]
+    """Return the necks of a net beyond a limit as one finding, with what else is to be said of each."""
+    several = [neck for neck in found if limit == "supply-drop.alone" or neck in shared or neck.channels > 1]
+    several = [neck for neck in several if not _loses_nothing(subject, neck)]
     beyond = [neck for neck in several if subject.limits[limit].beyond(neck.squares)]
     if not beyond:
         return []
@@ -140,6 +128,12 @@ def _finding(
     )  # fmt: skip
 
 
+def _loses_nothing(subject: Subject, neck: Neck) -> bool:
+    """Return whether a wire loses under a microvolt at the currents of all that it leads to."""
+    sheet = subject.technology.conductor(neck.conductor).sheet_ohm
+    return subject.carries_little(neck.devices, neck.squares * (sheet or inf))
+
+
 def through_others(subject: Subject) -> Iterator[Remark]:
     """Yield the supplies that strong devices get through the straps or the ring of weaker ones alone, the worst each.
 
@@ -148,7 +142,7 @@ def through_others(subject: Subject) -> Iterator[Remark]:
     limit = subject.limits["supply-drop.through"]
     for net in [net for net in subject.nets if net in subject.supplies]:
         ends = supply_ends(subject, net)
-        if subject.shapes(net, "contact").count() > _MOST_CONTACTS or not limit.beyond(_strength(subject, ends)):
+        if subject.shapes(net, "contact").count() > MOST_CONTACTS or not limit.beyond(_strength(subject, ends)):
             continue
         ways, worst = _Ways(subject, net, ends), (0.0, kdb.Region(), list[PlacedDevice](), list[PlacedDevice]())
         for region, inside in _hosts(subject, net, ends):
@@ -202,7 +196,7 @@ class _Ways:
         self.low = (first, *others[:1])
         labels = [(name, kdb.Box(point, point)) for name, point, _ in subject.labels.get(net, ())]
         self.roots = {piece for name, place in labels for piece in self.pieces.at(name, place)}
-        self.rails = _port_rails(subject, net, labels)
+        self.rails = port_rails(subject, net, labels)
         whole = {piece for piece, _ in self._reached({})}
         self.fed = {
             placed: [(piece, point) for point in points for piece in self.pieces.at(first, point)[:1]]
@@ -270,98 +264,6 @@ class _Ways:
 def _touch(part: kdb.Polygon | None, place: kdb.Box) -> bool:
     """Return whether a part of a piece, None for all of it, is at a place."""
     return part is None or part.touches(place)
-
-
-def gate_necks(subject: Subject) -> Iterator[Remark]:
-    """Yield the nets whose many gates hang on one thin wire from what drives them, or from the port."""
-    first, mirrored = subject.technology.conductors[0].name, _mirrored(subject)
-    for net in [net for net in subject.nets if net not in subject.supplies]:
-        feeds = subject.feeds(net)
-        gates = {placed for (placed, end), _ in feeds.items() if placed.device.is_mos and end == "g"}
-        gates -= {placed for placed in gates if subject.is_idle(placed)}
-        diode = any(placed.device.terminals["d"] == net for placed in gates)
-        still = diode or all(not mirrored.isdisjoint(placed.names) for placed in gates)  # a bias, which stays
-        if still or sum(len(placed.boxes) for placed in gates) < _MANY_GATES:
-            continue
-        drivers = [each for (placed, end), each in feeds.items() if placed not in gates and end in _DRIVES]
-        starts = [(first, kdb.Box(p.x, p.y, p.x, p.y)) for each in drivers for p in each.points if p.conductor == first]
-        starts = starts or [(name, kdb.Box(point, point)) for name, point, _ in subject.labels.get(net, ())]
-        points = {placed: [kdb.Box(x, y, x, y) for x, y in gate_contacts(subject, net, placed)] for placed in gates}
-        found = necks(subject, net, starts, dict(sorted(points.items(), key=lambda each: each[0].index)))
-        many = [neck for neck in found if sum(len(placed.boxes) for placed in neck.devices) >= _MANY_GATES]
-        yield from _finding(subject, net, "wire-resistance.gate", many, {}, cause="gates")
-
-
-def drive_necks(subject: Subject) -> Iterator[Remark]:
-    """Yield the thin wires that are the only way from strong transistors to the port, or to the others of the net.
-
-    Transistors at full drive are judged by their currents, the rails that the ports of supplies are on by their straps.
-    """
-    technology, first = subject.technology, subject.technology.conductors[0].name
-    most, mean = subject.limits["electromigration.drive"], subject.limits["electromigration.mean"].should or 0.0
-    for net in subject.nets:
-        ends: dict[PlacedDevice, list[kdb.Box]] = {}
-        for (placed, end), feeds in subject.feeds(net).items():
-            if placed.device.is_mos and end in _DRIVES and not subject.is_idle(placed):
-                points = [kdb.Box(p.x, p.y, p.x, p.y) for p in feeds.points if p.conductor == first]
-                ends[placed] = ends.get(placed, []) + points
-        drawn = [technology.conductor(name) for name in subject.metal(net)]
-        least = min((each.current_ma(each.width * technology.dbu_um) or inf for each in drawn), default=inf)
-        strong = _drive(subject, ends)
-        if not most.beyond(strong.full / least) or strong.mean < mean * least:
-            continue
-        many = subject.shapes(net, "contact").count() > _MOST_CONTACTS and net in subject.supplies
-        if many or any(map(subject.is_full, ends)):
-            continue
-        starts = [(name, kdb.Box(point, point)) for name, point, _ in subject.labels.get(net, ())]
-        if not starts:
-            largest = max(ends, key=lambda each: (_drive(subject, [each]).full, -each.index))
-            starts = [(first, point) for point in ends.pop(largest)]
-            strong = _drive(subject, [largest])
-        known = dict(sorted(ends.items(), key=lambda each: each[0].index))
-        rails = _port_rails(subject, net, starts) if net in subject.supplies else []
-        found = (neck for neck in necks(subject, net, starts, known) if neck.squares > _LONG)
-        yield from _weakest(subject, net, [n for n in found if not any(map(n.box.inside, rails))], strong)
-
-
-class _Drive(NamedTuple):
-    """What transistors can drive, and what they are estimated to carry. [mA]"""
-
-    full: float
-    mean: float
-
-
-def _drive(subject: Subject, devices: Iterable[PlacedDevice]) -> _Drive:
-    """Return the drive of transistors, which those of one type give or take together: of a mirror, what it carries."""
-    full, mean, known = defaultdict[str, float](float), defaultdict[str, float](float), _biased(subject)
-    strength = {**subject.currents.limited, **{name: subject.currents.devices[name].ampere for name in known}}
-    for placed in devices:
-        full[placed.device.type] += 1000 * sum(strength.get(name, 0.0) for name in placed.names)
-        mean[placed.device.type] += 1000 * (subject.current(placed) or 0.0)
-    return _Drive(max(full.values(), default=0.0), max(mean.values(), default=0.0))
-
-
-def _weakest(subject: Subject, net: str, found: Iterable[Neck], others: _Drive) -> list[Remark]:
-    """Return the worst of the necks of a net, whose transistors drive no more than what they drive into."""
-    figures = {}
-    mean = subject.limits["electromigration.mean"].should or 0.0
-    for neck in found:
-        own, limit = _drive(subject, neck.devices), subject.technology.conductor(neck.conductor)
-        allowed = limit.current_ma(subject.um(neck.width)) or inf
-        carried = min(own.mean, others.mean) / allowed
-        if carried >= mean:
-            figures[neck] = min(own.full, others.full), allowed, carried
-    if not figures:
-        return []
-    worst = max(figures, key=lambda neck: (figures[neck][0] / figures[neck][1], neck.squares, str(neck.box)))
-    full, allowed, carried = figures[worst]
-    length, width = subject.um(worst.length), subject.um(worst.width)
-    why = f"{net} connects to {names_of(worst.devices)} only through {length:.3g} um of {worst.conductor}, "
-    why += f"{width:.3g} um wide: it may carry {allowed:.3g} mA, and up to {full:.3g} mA can flow"
-    return subject.finding(
-        "electromigration.drive", full / allowed, why, where=worst.box, devices=worst.devices, nets=[net],
-        cause="thin ways of strong transistors", difference=carried,
-    )  # fmt: skip
 
 
 def supply_ends(subject: Subject, net: str) -> dict[PlacedDevice, list[kdb.Box]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from functools import cache, cached_property
 from itertools import chain
+from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
 import klayout.db as kdb
@@ -202,6 +203,7 @@ class WireRuns:
         """Yield the signals with much metal that is wider than their current needs, apart from plates."""
         subject, technology, limit = self.subject, self.subject.technology, self.subject.limits["dead-metal.wide"]
         whole, reach = subject.box.area(), technology.to_dbu(_PLATE_UM)
+        part = subject.limits["electromigration.part"].should or 0.0
         for net in self.nets:
             if not limit.beyond(sum(metal.area() for metal in subject.metal(net).values()) / whole):
                 continue
@@ -211,6 +213,9 @@ class WireRuns:
             if any(subject.drive(placed) or placed.id in subject.both_ways for placed in carrying):
                 continue  # the wires of a switch or pass device are wide for their resistance
             ampere, wide = max((subject.current(placed) or 0.0 for placed in carrying), default=0.0), kdb.Region()
+            least = (each.current_ma(subject.um(each.width)) for each in map(technology.conductor, subject.metal(net)))
+            if part <= 1000 * ampere / min((each for each in least if each), default=inf) <= 1:
+                continue  # a good part of what a narrow wire may carry: wide straps are no fault
             for name, metal in subject.metal(net).items():
                 spec = technology.conductor(name)
                 half = max(_WIDE * spec.width, technology.to_dbu(spec.width_um(1000 * ampere)))

@@ -197,6 +197,7 @@ class PassiveSpec(DrawnSpec):
         base_growth: Vertical bipolar: the base ring is ``base_growth[0]`` of the emitter's width wide in x where that
             is more than ``base_growth[1]`` [dbu], and all beyond it lies farther out; None where it is always the same.
         usual_size: Width and length of a device whose netlist states none; None where there is only one.
+        usual_ma_um: Bipolar: collector current in usual use per length of its emitters [mA/um]; None where not stated.
         bend: Resistor: the straight length that a bend counts as in the model: a share of the width, and a length
             [um] in addition, and the space [um] in that; None where the process's netlists state no bends.
         heads: Resistor: layers drawn over each row of heads, from the end of the core markers on.
@@ -221,6 +222,7 @@ class PassiveSpec(DrawnSpec):
     frames: Mapping[str, tuple[tuple[int, int], tuple[int, int]]] = field(default_factory=dict)
     base_growth: tuple[float, int] | None = None
     usual_size: tuple[int, int] | None = None
+    usual_ma_um: float | None = None
     bend: tuple[float, ...] | None = None
     heads: tuple[str, ...] = ()
     options: Mapping[str, str] = field(default_factory=dict)

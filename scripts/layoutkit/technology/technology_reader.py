@@ -310,6 +310,7 @@ class _Reader:
             frames={key: self._frame(frame, f"{where}.frames.{key}") for key, frame in entry.get("frames", {}).items()},
             base_growth=self._growth(entry.get("base_growth"), f"{where}.base_growth"),
             usual_size=self._pair(entry["usual_size"], f"{where}.usual_size") if "usual_size" in entry else None,
+            usual_ma_um=entry.get("usual_ma_um"),
             bend=tuple(float(entry["bend"][part]) for part in _BEND) if "bend" in entry else None,
             options=_options(entry),
             cell=cell,

@@ -477,3 +477,31 @@ M8 enb en vss vss nfet_01v8 W=1u L=0.15u
     assert not found["M6"].full
     nothing = currents(text, {"M0": 10e-6, **dict.fromkeys(("M1", "M2", "M3", "M4", "M5"), 0.0)})
     assert nothing["M6"].full
+
+
+AMPLIFIER = """* cascode of bipolars, whose bias is elsewhere
+.subckt lna in out bias vcc vee
+Q1 m in {emitter} vee npn13G2 Nx=4 m=2
+Q2 out bias m vee npn13G2 Nx=2 m=1
+R1 {emitter} vee rsil w=0.5u l=50u
+.ends
+"""
+
+
+def test_bipolars_carry_what_is_usual_for_their_emitters_where_nothing_else_tells():
+    """Of two in series, what is usual of the smaller one flows in both; a resistor at the emitter tells more."""
+    ihp = load("sg13g2")
+    usual = ihp.device_names.drawn("npn13G2").usual_ma_um * 1e-3 * 0.9
+    text = AMPLIFIER.format(emitter="vee").replace("R1 vee", "R1 bias")
+    found = currents(text, technology=ihp)
+    assert {name: found[name].ampere / usual for name in ("Q1", "Q2")} == pytest.approx({"Q1": 2, "Q2": 2})
+    assert found["Q2"].assumed
+    assert "usual of 2 emitters" in found["Q2"].how
+    assert currents(text, {"Q1": 1e-3}, technology=ihp)["Q2"].ampere == pytest.approx(1e-3)
+    assert "resistor at an emitter" in currents(AMPLIFIER.format(emitter="foot"), technology=ihp)["R1"].how
+
+
+def test_bipolars_of_a_process_that_states_no_current_have_none():
+    """The vertical ones of CMOS carry from microamperes to milliamperes."""
+    text = AMPLIFIER.format(emitter="vee").replace("npn13G2 Nx=4 m=2", "npn").replace("npn13G2 Nx=2 m=1", "npn")
+    assert "Q1" not in currents(text.replace("rsil", "res_high_po_0p35").replace("w=0.5u", "w=0.35u"))

@@ -1,0 +1,185 @@
+"""Findings on thin wires that are the only way of a current: to many gates, and from drains."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from math import inf
+from typing import TYPE_CHECKING, NamedTuple
+
+import klayout.db as kdb
+
+from layoutkit.review.currents import USUAL_REFERENCE
+from layoutkit.review.pieces import rectangles
+from layoutkit.review.ports_and_cuts import Extents, gate_contacts
+from layoutkit.review.subject import PlacedDevice, names_of, region_of
+from layoutkit.review.supply_ways import MOST_CONTACTS, mirrored, neck_findings, necks, port_rails
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from layoutkit.review.finding import Remark
+    from layoutkit.review.subject import Subject
+    from layoutkit.review.supply_ways import Neck
+
+_MANY_GATES = 24  # channels on one net whose way from the driver is judged
+_DRIVES = ("d", "s", "c", "e")
+_LONG = 8  # squares of a wire from which on it limits a current; metal beside shorter ones helps them
+_THIN = 20  # squares of a wire from which on it is thin beside what it joins
+_PLATE_UM = 2.0  # from a plate to the edge of its metal [um]
+
+
+def _biased(subject: Subject) -> set[str]:
+    """Return the transistors of mirrors whose current does not follow a signal: what sets their reference is known."""
+    known, ports, found = subject.currents.devices, {*subject.circuit.ports}, set[str]()
+    for each in subject.roles.groups:
+        name = str(each.properties.get("reference", ""))
+        if each.type == "current_mirror" and name in known and not known[name].assumed:
+            told = not known[name].how.startswith(USUAL_REFERENCE)
+            found |= {*each.devices} if told or subject.circuit.device(name).terminals["g"] in ports else set()
+    return found & known.keys()
+
+
+def gate_necks(subject: Subject) -> Iterator[Remark]:
+    """Yield the nets whose many gates hang on one thin wire from what drives them, or from the port."""
+    first, mirrors = subject.technology.conductors[0].name, mirrored(subject)
+    for net in [net for net in subject.nets if net not in subject.supplies]:
+        feeds = subject.feeds(net)
+        gates = {placed for (placed, end), _ in feeds.items() if placed.device.is_mos and end == "g"}
+        gates -= {placed for placed in gates if subject.is_idle(placed)}
+        diode = any(placed.device.terminals["d"] == net for placed in gates)
+        still = diode or all(not mirrors.isdisjoint(placed.names) for placed in gates)  # a bias, which stays
+        if still or sum(len(placed.boxes) for placed in gates) < _MANY_GATES:
+            continue
+        drivers = [each for (placed, end), each in feeds.items() if placed not in gates and end in _DRIVES]
+        starts = [(first, kdb.Box(p.x, p.y, p.x, p.y)) for each in drivers for p in each.points if p.conductor == first]
+        starts = starts or [(name, kdb.Box(point, point)) for name, point, _ in subject.labels.get(net, ())]
+        points = {placed: [kdb.Box(x, y, x, y) for x, y in gate_contacts(subject, net, placed)] for placed in gates}
+        found = necks(subject, net, starts, dict(sorted(points.items(), key=lambda each: each[0].index)))
+        many = [neck for neck in found if sum(len(placed.boxes) for placed in neck.devices) >= _MANY_GATES]
+        yield from neck_findings(subject, net, "wire-resistance.gate", many, {}, cause="gates")
+
+
+def drive_necks(subject: Subject) -> Iterator[Remark]:
+    """Yield the thin wires that are the only way from strong transistors to the port, or to the others of the net.
+
+    Transistors at full drive are judged by their currents, the rails that the ports of supplies are on by their straps.
+    """
+    technology, first = subject.technology, subject.technology.conductors[0].name
+    most, mean = subject.limits["electromigration.drive"], subject.limits["electromigration.mean"].should or 0.0
+    for net in subject.nets:
+        ends: dict[PlacedDevice, list[kdb.Box]] = {}
+        for (placed, end), feeds in subject.feeds(net).items():
+            if placed.device.is_mos and end in _DRIVES and not subject.is_idle(placed):
+                points = [kdb.Box(p.x, p.y, p.x, p.y) for p in feeds.points if p.conductor == first]
+                ends[placed] = ends.get(placed, []) + points
+        drawn = [technology.conductor(name) for name in subject.metal(net)]
+        least = min((each.current_ma(each.width * technology.dbu_um) or inf for each in drawn), default=inf)
+        strong = _drive(subject, ends)
+        if not most.beyond(strong.full / least) or strong.mean < mean * least:
+            continue
+        many = subject.shapes(net, "contact").count() > MOST_CONTACTS and net in subject.supplies
+        if many or any(map(subject.is_full, ends)):
+            continue
+        starts = [(name, kdb.Box(point, point)) for name, point, _ in subject.labels.get(net, ())]
+        if not starts:
+            largest = max(ends, key=lambda each: (_drive(subject, [each]).full, -each.index))
+            starts = [(first, point) for point in ends.pop(largest)]
+            strong = _drive(subject, [largest])
+        known = dict(sorted(ends.items(), key=lambda each: each[0].index))
+        rails = port_rails(subject, net, starts) if net in subject.supplies else []
+        found = (neck for neck in necks(subject, net, starts, known) if neck.squares > _LONG)
+        yield from _weakest(subject, net, [n for n in found if not any(map(n.box.inside, rails))], strong)
+
+
+class _Drive(NamedTuple):
+    """What transistors can drive, and what they are estimated to carry. [mA]"""
+
+    full: float
+    mean: float
+
+
+def _drive(subject: Subject, devices: Iterable[PlacedDevice]) -> _Drive:
+    """Return the drive of transistors, which those of one type give or take together: of a mirror, what it carries."""
+    full, mean, known = defaultdict[str, float](float), defaultdict[str, float](float), _biased(subject)
+    strength = {**subject.currents.limited, **{name: subject.currents.devices[name].ampere for name in known}}
+    for placed in devices:
+        full[placed.device.type] += 1000 * sum(strength.get(name, 0.0) for name in placed.names)
+        mean[placed.device.type] += 1000 * (subject.current(placed) or 0.0)
+    return _Drive(max(full.values(), default=0.0), max(mean.values(), default=0.0))
+
+
+def _weakest(subject: Subject, net: str, found: Iterable[Neck], others: _Drive) -> list[Remark]:
+    """Return the worst of the necks of a net, whose transistors drive no more than what they drive into."""
+    figures = {}
+    mean = subject.limits["electromigration.mean"].should or 0.0
+    for neck in found:
+        own, limit = _drive(subject, neck.devices), subject.technology.conductor(neck.conductor)
+        allowed = limit.current_ma(subject.um(neck.width)) or inf
+        carried = min(own.mean, others.mean) / allowed
+        if carried >= mean:
+            figures[neck] = min(own.full, others.full), allowed, carried
+    if not figures:
+        return []
+    worst = max(figures, key=lambda neck: (figures[neck][0] / figures[neck][1], neck.squares, str(neck.box)))
+    full, allowed, carried = figures[worst]
+    length, width = subject.um(worst.length), subject.um(worst.width)
+    why = f"{net} connects to {names_of(worst.devices)} only through {length:.3g} um of {worst.conductor}, "
+    why += f"{width:.3g} um wide: it may carry {allowed:.3g} mA, and up to {full:.3g} mA can flow"
+    return subject.finding(
+        "electromigration.drive", full / allowed, why, where=worst.box, devices=worst.devices, nets=[net],
+        cause="thin ways of strong transistors", difference=carried,
+    )  # fmt: skip
+
+
+def thin_links(subject: Subject) -> Iterator[Remark]:
+    """Yield the signals whose current has to pass a wire much thinner than the straps that it joins.
+
+    The current is a good part of what the wire may carry, but not too much for it, which others tell.
+    """
+    technology, first = subject.technology, subject.technology.conductors[0].name
+    least = subject.limits["electromigration.part"].should or 0.0
+    for net in [net for net in subject.nets if net not in subject.supplies]:
+        ends: dict[PlacedDevice, list[kdb.Box]] = {}
+        for (placed, end), feeds in subject.feeds(net).items():
+            points = [kdb.Box(p.x, p.y, p.x, p.y) for p in feeds.points if p.conductor == first]
+            if end in placed.device.kind.ends and points and subject.current(placed) and not subject.is_idle(placed):
+                ends[placed] = ends.get(placed, []) + points
+        starts = [(name, kdb.Box(point, point)) for name, point, _ in subject.labels.get(net, ())]
+        if not starts and ends:
+            largest = max(ends, key=lambda each: (subject.current(each) or 0.0, -each.index))
+            starts = [(first, point) for point in ends.pop(largest)]
+        known = dict(sorted(ends.items(), key=lambda each: each[0].index))
+        found: list[tuple[float, float, Neck]] = []
+        for neck in necks(subject, net, starts, known) if known else ():
+            allowed = technology.conductor(neck.conductor).current_ma(subject.um(neck.width)) or inf
+            carried = 1000 * sum(subject.current(placed) or 0.0 for placed in neck.devices)
+            if least <= carried / allowed < 1.0 and neck.squares >= _THIN:
+                found.append((neck.squares, carried, neck))
+        if not found:
+            continue
+        _, carried, neck = max(found, key=lambda each: (each[0], str(each[2].box)))
+        widest, name = _widest(subject, net)
+        length, width = subject.um(neck.length), subject.um(neck.width)
+        why = f"{net} leads {carried:.3g} mA to {names_of(neck.devices)} only through {length:.3g} um of "
+        why += f"{neck.conductor}, {width:.3g} um wide ({neck.squares:.3g} squares); its widest strap is "
+        why += f"{subject.um(widest):.3g} um of {name}"
+        yield from subject.finding(
+            "electromigration.thin", widest / neck.width, why, where=neck.box, devices=neck.devices, nets=[net],
+            cause="thin links",
+        )  # fmt: skip
+
+
+def _widest(subject: Subject, net: str) -> tuple[int, str]:
+    """Return the width of the widest metal of a net apart from plates, and its conductor. [dbu]"""
+    reach = subject.technology.to_dbu(_PLATE_UM)
+    plates = region_of(
+        box.enlarged(reach) for placed in subject.placed if placed.device.type == "capacitor" for box in placed.boxes
+    )
+    extents = {name: Extents(metal) for name, metal in subject.metal(net).items()}
+    middles = [(name, piece.bbox().center()) for name, piece in rectangles(subject, net).pieces]
+    bare = [(name, at) for name, at in middles if plates.is_empty() or not _inside(plates, at)]
+    return max(((min(extents[name].at(at)), name) for name, at in bare), default=(0, ""))
+
+
+def _inside(plates: kdb.Region, point: kdb.Point) -> bool:
+    return any(piece.inside(point) for piece in plates.each())

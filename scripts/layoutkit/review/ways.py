@@ -1,0 +1,272 @@
+"""The ways of least resistance through the metal of a net, and findings on supplies that reach taps by long ones.
+
+A way is what a current would take alone: metal beside it that carries as well only lowers the resistance that is told.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+import klayout.db as kdb
+
+from layoutkit.errors import listed
+from layoutkit.parasitics.layout_circuit import FeedPoint, Feeds
+from layoutkit.review.finding import Spot
+from layoutkit.review.pieces import rectangles
+from layoutkit.review.room_and_wells import rings_of
+from layoutkit.review.subject import box_around, kept, names_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from layoutkit.parasitics.net_network import NetNetwork
+    from layoutkit.review.finding import Remark
+    from layoutkit.review.subject import PlacedDevice, Subject
+
+_STRETCH_UM = 4.0  # of a wire: ways that leave it and come back farther on are found [um]
+_Node = tuple[int, int]  # number of a piece and of a stretch of it
+
+Place = tuple[str, kdb.Box]
+"""A conductor and a place on it. [dbu]"""
+
+
+class Stretch(NamedTuple):
+    """A straight part of a way: conductor, from where to where [dbu], its length [dbu] and its resistance. [ohm]"""
+
+    conductor: str
+    box: kdb.Box
+    length: int
+    ohm: float
+
+
+class WireWay(NamedTuple):
+    """A way: its resistance [ohm] and its parts from the start on; what joins them is part of the resistance."""
+
+    ohm: float
+    steps: tuple[Stretch, ...]
+
+    @property
+    def length(self) -> int:
+        """Its length. [dbu]"""
+        return sum(step.length for step in self.steps)
+
+    @property
+    def box(self) -> kdb.Box:
+        """The box around it. [dbu]"""
+        return box_around(step.box for step in self.steps)
+
+    def words(self, subject: Subject) -> str:
+        """Return its length, on which conductors most of it runs, and the resistance of its cuts, for a message."""
+        lengths, ohms = defaultdict[str, int](int), defaultdict[str, float](float)
+        for step in self.steps:
+            lengths[step.conductor] += step.length
+            ohms[step.conductor] += step.ohm
+        most = sorted(ohms, key=lambda name: (-ohms[name], name))[:2]
+        parts = [f"{subject.um(lengths[name]):.3g} um of {name}" for name in most]
+        parts += ["its cuts"] if 2 * sum(ohms.values()) < self.ohm else []
+        return f"{subject.um(self.length):.3g} um, mostly {listed(parts)}"
+
+
+class Ways:
+    """The ways from some places of a net (Dijkstra, 1959), which enter each stretch of a wire at one place.
+
+    Args:
+        subject: The layout.
+        net: The net.
+        starts: Where the ways begin.
+    """
+
+    def __init__(self, subject: Subject, net: str, starts: Sequence[Place]) -> None:
+        self.pieces = rectangles(subject, net)
+        self.sheets = {each.name: each.sheet_ohm or 0.0 for each in subject.technology.conductors}
+        self.cuts = {each.name: each.resistance_ohm or 0.0 for each in subject.technology.cuts}
+        self.stretch = subject.technology.to_dbu(_STRETCH_UM)
+        self.found: dict[_Node, tuple[float, kdb.Box, _Node | None]] = {}  # resistance, where and from what it enters
+        waiting: list[tuple[float, int, _Node, _Node | None]] = []
+        entries: list[kdb.Box] = []
+
+        def note(ohm: float, place: kdb.Box, node: _Node, before: _Node | None) -> None:
+            if node not in self.found:
+                heappush(waiting, (ohm, len(entries), node, before))
+                entries.append(place)
+
+        for conductor, place in starts:
+            for piece in self.pieces.at(conductor, place):
+                note(0.0, place, self._node(piece, place), None)
+        while waiting:
+            ohm, entry, node, before = heappop(waiting)
+            if node in self.found:
+                continue
+            self.found[node] = ohm, entries[entry], before
+            for place, other, own in self._next(node):
+                note(ohm + self._ohm(node, place) + own, place, other, node)
+
+    def _next(self, node: _Node) -> Iterator[tuple[kdb.Box, _Node, float]]:
+        """Yield where a stretch of a wire meets others, these, and the resistance of the cuts there. [ohm]"""
+        piece, number = node
+        box, upright = self._box(piece)
+        for other in (number - 1, number + 1):
+            at = (box.bottom if upright else box.left) + max(number, other) * self.stretch
+            if other >= 0 and at < (box.top if upright else box.right):
+                line = kdb.Box(box.left, at, box.right, at) if upright else kdb.Box(at, box.bottom, at, box.top)
+                yield line, (piece, other), 0.0
+        joints: dict[tuple[_Node, str], list[kdb.Box]] = {}
+        for link in self.pieces.links[piece]:
+            if self._node(piece, link.where) == node:
+                joints.setdefault((self._node(link.other, link.where), link.layer), []).append(link.where)
+        for (far, layer), places in joints.items():
+            yield places[0], far, self.cuts.get(layer, 0.0) / len(places)
+
+    def _box(self, piece: int) -> tuple[kdb.Box, bool]:
+        """Return the box of a piece, and whether it is higher than wide."""
+        box = self.pieces.pieces[piece][1].bbox()
+        return box, box.height() > box.width()
+
+    def _node(self, piece: int, place: kdb.Box) -> _Node:
+        """Return the stretch of a piece at a place."""
+        box, upright = self._box(piece)
+        along = place.center().y - box.bottom if upright else place.center().x - box.left
+        last = max(0, (box.height() if upright else box.width()) - 1) // self.stretch
+        return piece, min(max(0, along // self.stretch), last)
+
+    def _ohm(self, node: _Node, place: kdb.Box) -> float:
+        """Return the resistance of a stretch from where the way enters it to a place. [ohm]"""
+        name, outline = self.pieces.pieces[node[0]]
+        box, (x, y) = outline.bbox(), _apart(self.found[node][1], place)
+        return self.sheets[name] * (x / max(1, box.height()) + y / max(1, box.width()))
+
+    def _at(self, conductor: str, place: kdb.Box) -> tuple[float, _Node] | None:
+        """Return the resistance to a place of a conductor, and the stretch there that has it."""
+        nodes = (self._node(piece, place) for piece in self.pieces.at(conductor, place))
+        return min(((self.found[each][0] + self._ohm(each, place), each) for each in nodes if each in self.found),
+                   default=None)  # fmt: skip
+
+    def ohm(self, conductor: str, place: kdb.Box) -> float | None:
+        """Return the resistance to a place of a conductor; None where no metal leads there. [ohm]"""
+        found = self._at(conductor, place)
+        return None if found is None else found[0]
+
+    def to(self, conductor: str, place: kdb.Box) -> WireWay | None:
+        """Return the way to a place of a conductor; None where no metal leads there."""
+        found = self._at(conductor, place)
+        if found is None:
+            return None
+        steps: list[Stretch] = []
+        here, node = place, cast("_Node | None", found[1])
+        while node is not None:
+            _, entry, before = self.found[node]
+            if length := sum(_apart(entry, here)):
+                name = self.pieces.pieces[node[0]][0]
+                steps.append(Stretch(name, _between(entry, here), length, self._ohm(node, here)))
+            node, here = before, entry
+        return WireWay(found[0], tuple(reversed(steps)))
+
+
+def _apart(one: kdb.Box, other: kdb.Box) -> tuple[int, int]:
+    """Return how far two boxes are apart in x and in y. [dbu]"""
+    x = max(0, one.left - other.right, other.left - one.right)
+    return x, max(0, one.bottom - other.top, other.bottom - one.top)
+
+
+def _between(one: kdb.Box, other: kdb.Box) -> kdb.Box:
+    """Return the box that leads from the middle of one box to that of another. [dbu]"""
+    return kdb.Box(one.center(), one.center()) + kdb.Box(other.center(), other.center())
+
+
+@kept
+def from_ports(subject: Subject, net: str) -> Ways:
+    """Return the ways from the ports of a net."""
+    return Ways(subject, net, [(name, kdb.Box(point, point)) for name, point, _ in subject.labels.get(net, ())])
+
+
+class Taps(NamedTuple):
+    """Taps that touch: their box, what is inside, and the contacts that are joined to the port best and worst. [dbu]
+
+    ``most`` is the resistance from the port to the better one by the best way alone. [ohm]
+    """
+
+    box: kdb.Box
+    devices: list[PlacedDevice]
+    near: kdb.Box
+    far: kdb.Box
+    most: float
+
+    @property
+    def name(self) -> str:
+        """What they surround, for a message."""
+        return f"the taps around {names_of(self.devices)}" if self.devices else "taps"
+
+    def terminals(self, conductor: str, net: int) -> dict[tuple[str, str], Feeds]:
+        """Return both contacts as terminals of a device that has the name of their place."""
+        places = (("near", self.near.p1), ("far", self.far.p1))
+        return {(str(self.box), end): Feeds(net, {FeedPoint(conductor, at.x, at.y): 1.0}) for end, at in places}
+
+
+@kept
+def far_taps(subject: Subject, net: str) -> list[Taps]:
+    """Return the taps of a supply that a way of much resistance leads to, or inside which there is much."""
+    if net not in subject.labels:
+        return []
+    ways, first = from_ports(subject, net), subject.technology.conductors[0].name
+    contacts, found = subject.shapes(net, "contact"), []
+    for tap in (subject.shapes(net, "n_tap") + subject.shapes(net, "p_tap")).merged().each():
+        points = (each.bbox().center() for each in (contacts & kdb.Region(tap)).each())
+        known = [(ways.ohm(first, kdb.Box(point, point)), point.x, point.y) for point in points]
+        ohms = sorted((ohm, x, y) for ohm, x, y in known if ohm is not None)
+        near, far = (ohms[0][0], ohms[-1][0]) if ohms else (0.0, 0.0)
+        if subject.limits["well-tap.feed"].beyond(near) or subject.limits["well-tap.along"].beyond(far - near):
+            inside = [placed for placed in subject.placed if tap.bbox().contains(placed.box.center())]
+            best, worst = (kdb.Box(x, y, x, y) for _, x, y in (ohms[0], ohms[-1]))
+            found.append(Taps(tap.bbox(), inside, best, worst, near))
+    return found
+
+
+def tap_ways(subject: Subject, networks: Mapping[str, NetNetwork]) -> Iterator[Remark]:
+    """Yield the supplies that reach taps by a way of much resistance, and rings whose far end little metal joins.
+
+    Args:
+        subject: The layout.
+        networks: The resistances of the supplies, to the contacts of ``far_taps`` as well.
+    """
+    for net in [net for net in subject.nets if net in networks and far_taps(subject, net)]:
+        ohm = {(each.device, each.terminal): each.ohm for each in networks[net].terminals}
+        known = [(ohm.get((str(t.box), "near")), ohm.get((str(t.box), "far")), t) for t in far_taps(subject, net)]
+        measured = [(near, far, taps) for near, far, taps in known if near is not None and far is not None]
+        feed = [(min(near, taps.most), taps) for near, _, taps in measured]
+        yield from _worst_taps(subject, net, "well-tap.feed", feed)
+        yield from _worst_taps(subject, net, "well-tap.along", [(far - near, taps) for near, far, taps in measured])
+
+
+def _worst_taps(subject: Subject, net: str, limit: str, figures: Iterable[tuple[float, Taps]]) -> list[Remark]:
+    """Return the worst taps of a supply beyond a limit, with the places of the others. [ohm]"""
+    beyond = [each for each in figures if subject.limits[limit].beyond(each[0])]
+    order = sorted(beyond, key=lambda each: (-float(f"{each[0]:.4g}"), each[1].box.left, each[1].box.bottom))
+    if not order:
+        return []
+    whys = [_fed(subject, net, *each) if limit == "well-tap.feed" else _along(subject, net, *each) for each in order]
+    others = zip(order[1:], whys[1:], strict=True)
+    spots = [Spot(each.box, why, f"{each.name} ({ohm:.3g} ohm)") for (ohm, each), why in others]
+    devices = {placed.index: placed for _, each in order for placed in each.devices}
+    return subject.finding(
+        limit, order[0][0], whys[0], where=order[0][1].box, devices=list(devices.values()), nets=[net], places=spots,
+        cause=f"{limit} {net}",
+    )  # fmt: skip
+
+
+def _fed(subject: Subject, net: str, ohm: float, taps: Taps) -> str:
+    first = subject.technology.conductors[0].name
+    way = from_ports(subject, net).to(first, taps.near)
+    if way is None:
+        return ""
+    low = [step.box for step in way.steps if step.conductor == first]
+    rings = [(box, hole) for box, hole in rings_of(subject, net) if box != taps.box and any(map(box.overlaps, low))]
+    through = [p for _, hole in rings for p in subject.placed if hole.inside(p.box.center()) and p not in taps.devices]
+    words = f"{ohm:.3g} ohm lie between the port of {net} and {taps.name}: the best way has {way.words(subject)}"
+    return words + f", and passes the ring of {names_of(through)}" * bool(through)
+
+
+def _along(subject: Subject, net: str, ohm: float, taps: Taps) -> str:
+    first = subject.technology.conductors[0].name
+    return f"of {taps.name} on {net}, the far end is joined only by {first}, {ohm:.3g} ohm from the end that is fed"

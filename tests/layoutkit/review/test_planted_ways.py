@@ -1,0 +1,142 @@
+"""What the review says of ways of currents that no channel decides, and of thin links, on planted layouts."""
+
+import klayout.db as kdb
+import pytest
+from planted_layout import GF, WIRE, Planted, both, limit, severities
+
+from layoutkit.review.ways import Ways
+
+METAL1, METAL3 = GF.conductor("Metal1"), GF.conductor("Metal3")
+TAPS = "ohm lie between the port of vss and the taps around M1"
+
+
+def ringed(length):
+    """Return a transistor in a ring of taps that a thin wire of Metal3 leads to from the port, so long."""
+    planted = Planted()
+    for layer in ("COMP", "Pplus", "Contact", "Metal1"):
+        planted.erase(layer, -3, 4, -1, 6)  # the tap that it begins with
+    planted.mos("M1", "nmos", 0, 0, 4, 1, "out in src vss")
+    for box in ((-3, -3, 6, -2.5), (-3, 7, 6, 7.5), (-3, -2.5, -2.5, 7), (5.5, -2.5, 6, 7)):
+        planted.box("COMP", *box)
+        planted.box("Pplus", *(side + by for side, by in zip(box, (-0.1, -0.1, 0.1, 0.1), strict=True)))
+        planted.box("Metal1", *box, "vss")
+    for x in range(-2, 6):
+        planted.square("Contact", x, -2.75, 0.22)
+    planted.ends["vss"] = [(0, -2.75)]
+    for net, track in (("out", 12), ("in", 13), ("src", 14)):
+        planted.comb(net, track)
+    planted.comb("vss", -6, left=-length)
+    planted.tap("nmos", "vss", -length, -9)  # at the port
+    planted.ends["vss"] = [(-length, -9)]
+    planted.comb("vss", -6, left=-length - 0.2, right=-length + 0.2, width=1, port=False)
+    return planted
+
+
+@both("well-tap.feed", "should")
+def test_taps_behind_a_long_wire(figure, expected):
+    start = next(each for each in ringed(500).review().findings if TAPS in each.why)
+    length = 500 + (figure - start.measured) * WIRE / METAL3.sheet_ohm
+    review = ringed(length).review()
+    found = [each for each in review.findings if TAPS in each.why]
+    assert severities(review, "well-tap", TAPS) == expected
+    assert all("um of Metal3" in each.why and each.devices == ("M1",) for each in found)
+
+
+def test_two_ways_to_taps_count_together():
+    """The best way alone has more than the limit, both together have less."""
+    planted = ringed(500)
+    planted.ends["vss"] = [(0, -2.75)]
+    planted.comb("vss", -7, left=-500, port=False)
+    planted.box("Metal3", -500, -7, -499.5, -6, "vss")
+    limits = {"well-tap.feed": {"should": 100.0}}
+    assert severities(ringed(500).review(limits=limits), "well-tap", TAPS) == {"should"}
+    assert not severities(planted.review(limits=limits), "well-tap", TAPS)
+
+
+@pytest.mark.parametrize(("factor", "expected"), [(0.9, {"should"}), (1.1, set())])
+def test_the_far_end_of_a_ring(factor, expected):
+    """Contacts at the far side of a ring that the metal of one side feeds; the wire to it does not count."""
+    planted = ringed(20)
+    for x in range(-2, 6):
+        planted.square("Contact", x, 7.25, 0.22)
+    words, tiny = "the far end is joined only by Metal1", {"well-tap.along": {"should": 1e-9}}
+    (found,) = (each for each in planted.review(limits=tiny).findings if words in each.why and "M1" in each.why)
+    half = (9 - 0.5) + (10.5 - 0.5)  # from side to side, in the middle of the metal
+    assert found.measured == pytest.approx(METAL1.sheet_ohm * half / 0.5 / 2, rel=0.05)
+    again = planted.review(limits={"well-tap.along": {"should": found.measured * factor}})
+    assert severities(again, "well-tap", words) == expected
+
+
+class Metal:
+    """The metal of one net as the ways through it need it."""
+
+    def __init__(self, boxes):
+        self.technology, self.answers = GF, {}
+        self.region = kdb.Region([kdb.Polygon(box) for box in boxes])
+
+    def metal(self, _):
+        return {"Metal3": self.region.merged()}
+
+    def shapes(self, _, layer):
+        return self.region.merged() if layer == "Metal3" else kdb.Region()
+
+
+def test_a_way_takes_the_shorter_side_of_a_ring_and_knows_its_resistance():
+    """A wire 1 um wide around 30 x 10 um; from the middle of the left side to that of the right one."""
+    outer, inner = kdb.Region(kdb.Box(0, 0, 30000, 10000)), kdb.Region(kdb.Box(1000, 1000, 29000, 9000))
+    ring = [piece.bbox() for piece in (outer - inner).decompose_trapezoids_to_region().each()]
+    start, end = (kdb.Box(x, 3000, x, 3000) for x in (500, 29500))
+    way = Ways(Metal(ring), "n", [("Metal3", start)]).to("Metal3", end)
+    assert way.length == 2 * 2000 + 28000
+    assert way.ohm == pytest.approx(METAL3.sheet_ohm * way.length / 1000, rel=0.01)
+    assert way.box.bottom < 1000 < way.box.top < 4000
+
+
+def linked(width, *, current=True):
+    """Return a strong transistor whose drain leads to the port by a wire so wide, from a strap of 2 um."""
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, 4, 1, "out in vss vss", fingers=4)
+    planted.comb("in", 7)
+    planted.comb("vss", -4, width=2)
+    planted.comb("out", 12, width=2, port=False)
+    right = max(x for x, _ in planted.ends["out"])
+    planted.box("Metal3", right, 12 - width / 2, right + 30, 12 + width / 2, "out")
+    planted.label("out", "Metal3", right + 29.9, 12)
+    may = METAL3.current_ma(width) * 1e-3
+    return planted, {"device_currents": [{"device": "M1", "current": (0.5 if current else 0.1) * may}]}
+
+
+@both("electromigration.thin", "should")
+def test_a_thin_link_of_wide_straps(figure, expected):
+    planted, asked = linked(2 / figure)
+    review = planted.review(constraints=asked)
+    words = "its widest strap is 2 um of Metal3"
+    assert severities(review, "electromigration", words) == expected
+    assert not severities(review, "dead-metal", "times the minimum width")
+
+
+def test_a_thin_link_that_carries_next_to_nothing_is_thin_enough():
+    planted, asked = linked(WIRE, current=False)
+    assert not severities(planted.review(constraints=asked), "electromigration", "its widest strap")
+
+
+def alone(squares, ampere):
+    """Return one channel whose ground comes by a wire of so many squares."""
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, 4, 1, "out in vss vss")
+    planted.comb("out", 8)
+    planted.comb("in", 6.5)
+    planted.comb("vss", 3.7 - 0.26 - squares * WIRE)
+    return planted.review(constraints={"device_currents": [{"device": "M1", "current": ampere}]})
+
+
+@both("supply-drop.alone", "should")
+def test_one_channel_behind_a_very_long_wire(figure, expected):
+    assert severities(alone(figure, 1e-5), "supply-drop", "1 channel") == expected
+
+
+def test_a_wire_that_loses_under_a_microvolt_is_wide_enough():
+    squares = 1.5 * limit("supply-drop.alone", "should")
+    lost = 1e-6 / (squares * GF.conductor("Metal2").sheet_ohm)
+    assert severities(alone(squares, 1.1 * lost), "supply-drop", "1 channel") == {"should"}
+    assert not severities(alone(squares, 0.9 * lost), "supply-drop", "1 channel")
