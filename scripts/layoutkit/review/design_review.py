@@ -22,6 +22,7 @@ from layoutkit.review.electrical import Electrical
 from layoutkit.review.finding import SEVERITIES, Review, Unjudged, by_cause, limits_with
 from layoutkit.review.matched_devices import Matching
 from layoutkit.review.matched_roles import matched_groups
+from layoutkit.review.oscillators import oscillators
 from layoutkit.review.passives import Passives
 from layoutkit.review.ports_and_cuts import PortsAndCuts
 from layoutkit.review.repeated_cells import arrays_of, cell_numbers, loads, matrix, repeated, scattered_units
@@ -123,6 +124,7 @@ def _review(subject: Subject, not_compared: Sequence[Unjudged]) -> Review:
         room_and_wells.unguarded(subject, groups),
         DeadMetal(subject, groups).findings(),
         coupling.findings(),
+        oscillators(subject, coupling),
         WireRuns(subject, groups, coupling, symmetry.counterparts).findings(),
     )
     findings = by_cause(chain.from_iterable(found), subject.technology.dbu_um)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _MANY_GATES = 24  # channels on one net whose way from the driver is judged
 _DRIVES = ("d", "s", "c", "e")
 _LONG = 8  # squares of a wire from which on it limits a current; metal beside shorter ones helps them
-_THIN = 20  # squares of a wire from which on it is thin beside what it joins
+_THIN, _THIN_UM = 20, 5.0  # squares and length of a wire from which on it is thin beside what it joins [1, um]
 _PLATE_UM = 2.0  # from a plate to the edge of its metal [um]
 
 
@@ -153,7 +153,7 @@ def thin_links(subject: Subject) -> Iterator[Remark]:
         for neck in necks(subject, net, starts, known) if known else ():
             allowed = technology.conductor(neck.conductor).current_ma(subject.um(neck.width)) or inf
             carried = 1000 * sum(subject.current(placed) or 0.0 for placed in neck.devices)
-            if least <= carried / allowed < 1.0 and neck.squares >= _THIN:
+            if least <= carried / allowed < 1.0 and neck.squares >= _THIN and subject.um(neck.length) >= _THIN_UM:
                 found.append((neck.squares, carried, neck))
         if not found:
             continue

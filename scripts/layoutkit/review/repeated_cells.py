@@ -13,7 +13,7 @@ from layoutkit.circuit.canonical import classes_alike
 from layoutkit.circuit.orientation import is_off
 from layoutkit.circuit.recognise import MODULE_TYPES
 from layoutkit.errors import listed
-from layoutkit.review.subject import box_around, centre_of, names_of
+from layoutkit.review.subject import box_around, centre_of, names_of, wire_length
 from layoutkit.review.symmetric_halves import wire_capacitances
 
 if TYPE_CHECKING:
@@ -164,8 +164,11 @@ def _lines_of(middles: Sequence[int], half: float) -> list[int]:
 def loads(subject: Subject) -> Iterator[Remark]:
     """Yield the rings and lines of stages whose wires have unlike capacitances."""
     for group in subject.roles.groups:
-        stages = group.properties["outputs"] if group.type == "ring_stage" else []
-        numbers = [[subject.number[net] for net in nets if net in subject.number] for nets in stages]
+        if group.type != "ring_stage":
+            continue
+        both = zip(group.properties["stages"], group.properties["outputs"], strict=True)
+        stages = [[net for net in _driven(subject, *each) if net in subject.number] for each in both]
+        numbers = [[subject.number[net] for net in nets] for nets in stages]
         if not numbers or not all(numbers):
             continue
         found = wire_capacitances(subject, {each for own in numbers for each in own})
@@ -177,11 +180,32 @@ def loads(subject: Subject) -> Iterator[Remark]:
         most, least = max(loads), min(loads)
         nets = [net for own in stages for net in own]
         kind = str(group.properties["arrangement"])
-        why = f"the wires of the stages of a {kind}, {listed(nets)}, have from {least:.3g} to {most:.3g} fF"
+        ends = [_lengths(subject, stages[loads.index(load)]) for load in (least, most)]
+        why = f"the wires of the stages of a {kind} have from {least:.3g} fF ({ends[0]}) to {most:.3g} fF ({ends[1]})"
         yield from subject.finding(
             "repeated.load", (most - least) / mean(loads), why, devices=subject.devices(group.devices), nets=nets,
             difference=most - least, must=kind == "ring",
         )  # fmt: skip
+
+
+def _driven(subject: Subject, stage: Sequence[str], outputs: Sequence[str]) -> list[str]:
+    """Return the outputs of a stage, and nets inside it that transistors of both types drive."""
+    kinds: dict[str, set[str]] = defaultdict(set)
+    for name in stage:
+        device = subject.circuit.device(name)
+        for end in device.kind.ends if device.is_mos else ():
+            kinds[device.terminals[end]].add(device.type)
+    inner = [net for net, types in kinds.items() if len(types) > 1 and net not in subject.supplies]
+    return list(dict.fromkeys([*outputs, *inner]))
+
+
+def _lengths(subject: Subject, nets: Sequence[str]) -> str:
+    """Return the lengths of the wires of nets, for a message."""
+    metals = ((net, metal) for net in nets for metal in subject.metal(net).values())
+    lengths: dict[str, float] = defaultdict(float)
+    for net, metal in metals:
+        lengths[net] += sum(wire_length(piece) for piece in metal.each())
+    return ", ".join(f"{net}: {subject.um(length):.3g} um" for net, length in lengths.items())
 
 
 def _found(

@@ -78,6 +78,7 @@ class WireRuns:
         yield from self.beside_one_half()
         yield from self.ends_of_switches()
         yield from self.crossed()
+        yield from self.crossed_unlike()
         yield from self.wide()
         yield from self.bottom_plates()
 
@@ -183,6 +184,41 @@ class WireRuns:
                 "coupling.held" if held else "coupling.crossed", figure, why,
                 where=box_around(places[other].bbox() for other in nets), nets=[net, *nets], cause="crossed",
             )  # fmt: skip
+
+    def crossed_unlike(self) -> list[Remark]:
+        """Return the signals that cross one of two outputs more often than their counterparts cross the other one."""
+        places: dict[frozenset[str], kdb.Region] = defaultdict(kdb.Region)
+        for nets, crossings in self._met[1].items():
+            places[frozenset(nets)] += crossings
+        count = {pair: region.merged().count() for pair, region in places.items()}
+        found, images, order = [], self.subject.net_images, self.subject.number
+        for pair, times in count.items():
+            for out in pair & self._outputs.keys():
+                (third,) = pair - {out}
+                there = frozenset((images.get(third, third), self._outputs[out]))
+                more = times - count.get(there, 0)
+                if third in self._moving and more > 0:
+                    words = f"{third} crosses {out} {times} time{'s' * (times > 1)}, and "
+                    words += f"{images.get(third, third)} crosses {self._outputs[out]} {count.get(there, 0)} times"
+                    own = (third, out, *sorted(there - pair, key=order.__getitem__))
+                    found.append(Run(more, places[pair].bbox(), own, (), words))
+        found.sort(key=lambda each: (-each.length, [order[net] for net in each.nets]))
+        if not found:
+            return []
+        spots = [Spot(each.box, each.why, f"{each.nets[0]} with {each.nets[1]}") for each in found[1:]]
+        more, every = sum(each.length for each in found), {net for each in found for net in each.nets}
+        why = f"data cross the two outputs unlike: {found[0].why}"
+        return self.subject.finding(
+            "coupling.unlike", more, why, where=found[0].box, nets=every, places=spots, cause="unlike crossings"
+        )
+
+    @cached_property
+    def _outputs(self) -> dict[str, str]:
+        """The outputs of pairs and steered currents that are images of each other: ports with drains and no gate."""
+        circuit = self.subject.circuit
+        ends = {net: {each.terminal for each in circuit.nets[net]} for net in circuit.ports}
+        driven = {net for net, own in ends.items() if own & {"d", "c"} and not own & {"g", "b"}}
+        return {net: image for net, image in self.subject.net_images.items() if {net, image} <= driven}
 
     def over(self) -> list[Remark]:
         """Return the longest ways of signals over transistors that are on none of their nets, with their group."""
@@ -334,6 +370,7 @@ class WireRuns:
     def _met(self) -> tuple[_Places, dict[tuple[str, str], kdb.Region]]:
         """Where two nets run along each other, and where a still or sampled net and another one only cross. [dbu]"""
         conductors, still = self.subject.technology.conductors, [net in self._crossable for net in self.nets]
+        paired = [net in self._outputs for net in self.nets]
         found: dict[tuple[int, int], dict[tuple[str, ...], list[kdb.Box]]] = defaultdict(lambda: defaultdict(list))
         crossings: dict[tuple[str, str], kdb.Region] = defaultdict(kdb.Region)
         levels = [kdb.Shapes() for _ in conductors]
@@ -351,7 +388,7 @@ class WireRuns:
                     for shape in levels[above].each_overlapping(box):
                         both, other = box & shape.box, shape.prop_id
                         if longer_side(both) < ALONG * min(both.width(), both.height()):
-                            if still[number] != still[other]:
+                            if still[number] != still[other] or paired[number] != paired[other]:
                                 crossings[net, self.nets[other]].insert(both)
                         elif other != number:
                             found[min(number, other), max(number, other)][hidden].append(both)
