@@ -35,7 +35,7 @@ ROOMS = {
     "layoutkit/review": (7000, 27),
     "layoutkit/route": (4092, 16),
     "layoutkit/simulate": (1793, 9),
-    "layoutkit/technology": (2452, 13),
+    "layoutkit/technology": (2449, 13),
     "layoutkit/tools": (3545, 17),
     "layoutkit/view": (980, 6),
     "skillpack": (425, 4),
