@@ -10,10 +10,10 @@ import pytest
 
 from forked import skillpack
 from skillpack import validate
-from skillpack.authoring.skill_rules import HOSTS
 from skillpack.exceptions import RootError
 
 ROOT = Path(__file__).parents[2]
+HOSTS = ("agent-plugins", "claude-ai", "claude-code", "codex", "manus")
 
 
 @pytest.fixture

@@ -9,7 +9,6 @@ import pytest
 
 from layoutkit.circuit import ModelNames, map_circuit, read_netlist, write_spice
 from layoutkit.circuit.readers.source import NetlistText
-from layoutkit.circuit.readers.spice_deck import bits
 from layoutkit.errors import NetlistError
 from layoutkit.technology import load
 
@@ -253,7 +252,6 @@ def test_a_vector_of_a_wrong_width_or_that_nothing_expands_is_refused():
         read(deck.format("M1<1:0>"))
     with pytest.raises(NetlistError, match="'<\\*0>a' has no bits"):
         read(deck.format("X1<1:0> <*0>a y vss top"), top="top")
-    assert bits("a<3:1>") == ["a<3>", "a<2>", "a<1>"]
 
 
 ODD_PORTS = {"+": "plus", "-": "-", "/VDD": "VDD", "net@1": "net_1", "IN+": "IN+", "+5V": "plus5V", "a<1>": "a<1>"}

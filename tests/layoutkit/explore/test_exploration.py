@@ -22,7 +22,6 @@ from layoutkit.tools.explore_layouts import run
 from layoutkit.tools.post_layout_requests import compare
 from layoutkit.tools.whole_flow import build
 from patience import WATCHDOG_S
-from skillscript.confinement import VARIABLE
 
 pytestmark = pytest.mark.usefixtures("forked_jobs")
 OTA = Path(__file__).parents[3] / "skills/layout-exploration/assets/ota_5t.spice"
@@ -245,7 +244,7 @@ def test_a_cluster_makes_the_same_layouts_as_this_machine(found, tmp_path):
 def test_a_server_takes_no_scheduler_from_a_call(tmp_path):
     request = {"netlist_text": PAIR, "scheduler": "tcp://127.0.0.1:1", "workspace": str(tmp_path / "out")}
     command = [sys.executable, str(SCRIPT), "--params", json.dumps(request)]
-    environment = {**os.environ, VARIABLE: str(tmp_path)}
+    environment = {**os.environ, "SKILLPACK_CONFINE": str(tmp_path)}
     done = subprocess.run(command, capture_output=True, env=environment, timeout=WATCHDOG_S, check=False)
     assert done.returncode == 2
     assert "connects to no scheduler" in json.loads(done.stdout)["error"]["message"]

@@ -11,13 +11,13 @@ from layoutkit.circuit import given_netlist, map_circuit, read_netlist, resized
 from layoutkit.draw.passive import capacitor, resistor
 from layoutkit.errors import LayoutkitError
 from layoutkit.technology import load
-from layoutkit.technology.finger_widths import MAX_CIRCUIT_UNITS, MAX_FINGERS
 from layoutkit.technology.passive_sizes import PassiveSize, capacitor_size, mos_capacitor_size, resistor_size
 from layoutkit.technology.technology_files import SHIPPED
 from layoutkit.tools.technology_file import validate
 from thorough import THOROUGH
 
 TECHNOLOGIES = ("sky130A", "gf180mcuD", "sg13g2")
+MAX_FINGERS, MAX_CIRCUIT_UNITS = 10_000, 200_000  # of a device, and of all devices
 HUGE = ("1e6", "1e9", "1e15", "1e300", "1e400", "'10**400'", "'1e200*1e200'", "1e-30", "1e-320", "0", "-1")
 
 
