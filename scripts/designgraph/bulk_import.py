@@ -15,7 +15,7 @@ from designgraph import graph as edit
 from designgraph.exchange import Parts
 from designgraph.graph import (
     MAX_ID_LENGTH,
-    InvalidTypeError,
+    GraphError,
     is_id,
     new_graph,
     node_json,
@@ -242,9 +242,10 @@ def _check_types(graph: Graph, wanted: Graph) -> None:
     for node_id in wanted:
         if node_id in graph and type_of(graph, node_id) != type_of(wanted, node_id):
             kind, other = type_of(graph, node_id), type_of(wanted, node_id)
-            raise InvalidTypeError(
+            raise GraphError(
                 f"node '{node_id}' exists with type {kind}, not {other}; delete it or use another id",
                 {"id": node_id, "type": kind},
+                "INVALID_TYPE",
             )
 
 

@@ -42,57 +42,16 @@ class GraphError(Exception):
     """Base of all errors of this package: a request that cannot be carried out. Nothing was changed.
 
     Attributes:
-        code: Error code of the answer.
+        code: Error code of the answer, such as ``NODE_NOT_FOUND``.
         details: Facts behind the message, or ``None``.
     """
 
     code = "INVALID_PARAM"
 
-    def __init__(self, message: str, details: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, message: str, details: Mapping[str, Any] | None = None, code: str = "") -> None:
         super().__init__(message)
+        self.code = code or self.code
         self.details = None if details is None else dict(details)
-
-
-class InvalidIdError(GraphError):
-    """A string is not a valid id."""
-
-    code = "INVALID_ID"
-
-
-class InvalidTypeError(GraphError):
-    """The graph's type rule does not allow a node's or relation's type."""
-
-    code = "INVALID_TYPE"
-
-
-class NodeExistsError(GraphError):
-    """The graph already has a node with this id."""
-
-    code = "NODE_EXISTS"
-
-
-class NodeNotFoundError(GraphError):
-    """The graph has no node with this id."""
-
-    code = "NODE_NOT_FOUND"
-
-
-class RelationExistsError(GraphError):
-    """The graph already has this relation."""
-
-    code = "RELATION_EXISTS"
-
-
-class RelationNotFoundError(GraphError):
-    """The graph has no such relation."""
-
-    code = "RELATION_NOT_FOUND"
-
-
-class HasRelationsError(GraphError):
-    """A node cannot be deleted while it has relations."""
-
-    code = "HAS_RELATIONS"
 
 
 class GraphFileError(GraphError):
@@ -129,15 +88,16 @@ def check_id(value: Any, what: str) -> str:
         what: Name of the argument, for the message.
 
     Raises:
-        InvalidIdError: If it is not a string that the id rule matches as a whole.
+        GraphError: INVALID_ID if it is not a string that the id rule matches as a whole.
     """
     if isinstance(value, str) and is_id(value):
         return value
     shown = repr(value) if len(repr(value)) <= 80 else f"{repr(value)[:80]}..."
-    raise InvalidIdError(
+    raise GraphError(
         f"{what} {shown} is not a valid id: use 1 to {MAX_ID_LENGTH} letters, digits, '_' or '-', and begin with a "
         "letter or '_'",
         {"param_name": what, "provided_value": value if isinstance(value, str) else None, "pattern": ID_RULE},
+        "INVALID_ID",
     )
 
 
@@ -186,7 +146,7 @@ def node_json(graph: Graph, node_id: str) -> dict[str, Any]:
     """Return a node as ``{id, type, properties}``.
 
     Raises:
-        NodeNotFoundError: If there is none with this id.
+        GraphError: NODE_NOT_FOUND if there is none with this id.
     """
     _check_known(graph, node_id)
     return {"id": node_id, "type": type_of(graph, node_id), "properties": properties_of(graph, node_id)}
@@ -217,12 +177,13 @@ def add_node(graph: Graph, node_id: str, node_type: str, properties: dict[str, A
     """Add a node.
 
     Raises:
-        NodeExistsError: If its id is taken.
+        GraphError: NODE_EXISTS if its id is taken.
     """
     if node_id in graph:
-        raise NodeExistsError(
+        raise GraphError(
             f"node '{node_id}' exists already; update it or choose another id",
             {"id": node_id, "type": type_of(graph, node_id)},
+            "NODE_EXISTS",
         )
     graph.add_node(node_id, type=node_type, text=encode(properties))
 
@@ -231,15 +192,16 @@ def remove_node(graph: Graph, node_id: str) -> None:
     """Remove a node that has no relations.
 
     Raises:
-        NodeNotFoundError: If there is none with this id.
-        HasRelationsError: If relations lead to or from it.
+        GraphError: NODE_NOT_FOUND if there is none with this id.
+        GraphError: HAS_RELATIONS if relations lead to or from it.
     """
     _check_known(graph, node_id)
     related = sorted({*outgoing(graph, node_id), *incoming(graph, node_id)})
     if related:
-        raise HasRelationsError(
+        raise GraphError(
             f"node '{node_id}' has {len(related)} relation{'s' if len(related) > 1 else ''}; delete them first",
             {"id": node_id, "count": len(related), "relations": [relation_json(r) for r in related[:SHOWN]]},
+            "HAS_RELATIONS",
         )
     graph.remove_node(node_id)
 
@@ -248,7 +210,7 @@ def set_properties(graph: Graph, node_id: str, properties: dict[str, Any]) -> No
     """Replace all properties of a node.
 
     Raises:
-        NodeNotFoundError: If there is none with this id.
+        GraphError: NODE_NOT_FOUND if there is none with this id.
     """
     _check_known(graph, node_id)
     graph.nodes[node_id]["text"] = encode(properties)
@@ -258,15 +220,16 @@ def add_relation(graph: Graph, source: str, target: str, relation_type: str) -> 
     """Add a relation.
 
     Raises:
-        NodeNotFoundError: If one of its nodes does not exist.
-        RelationExistsError: If the two nodes already have one of this type.
+        GraphError: NODE_NOT_FOUND if one of its nodes does not exist.
+        GraphError: RELATION_EXISTS if the two nodes already have one of this type.
     """
     _check_known(graph, source)
     _check_known(graph, target)
     if graph.has_edge(source, target, relation_type):
-        raise RelationExistsError(
+        raise GraphError(
             f"relation '{source}' -> '{target}' of type {relation_type} exists already",
             relation_json((source, target, relation_type)),
+            "RELATION_EXISTS",
         )
     graph.add_edge(source, target, relation_type)
 
@@ -275,18 +238,19 @@ def remove_relation(graph: Graph, source: str, target: str, relation_type: str) 
     """Remove a relation and return its type, which may differ from ``relation_type`` in case if only one does.
 
     Raises:
-        RelationNotFoundError: If there is no such relation, or one of the nodes does not exist.
+        GraphError: RELATION_NOT_FOUND if there is no such relation, or one of the nodes does not exist.
     """
     kinds = sorted(graph[source][target]) if graph.has_edge(source, target) else []
     meant = [kind for kind in kinds if kind.casefold() == relation_type.casefold()]
     kind = relation_type if relation_type in kinds or len(meant) != 1 else meant[0]
     if kind not in kinds:
-        raise RelationNotFoundError(
+        raise GraphError(
             f"relation '{source}' -> '{target}' of type {relation_type} does not exist",
             {
                 **relation_json((source, target, relation_type)),
                 "relations_between": [relation_json((source, target, kind)) for kind in kinds[:SHOWN]],
             },
+            "RELATION_NOT_FOUND",
         )
     graph.remove_edge(source, target, kind)
     return kind
@@ -331,7 +295,9 @@ def _read_relation(graph: Graph, item: Any, check: Callable[[Any], str], *, is_f
     missing = [end for end in dict.fromkeys((source, target)) if end not in graph]
     if missing:
         text = " and ".join(f"node '{end}' does not exist" for end in missing)
-        raise NodeNotFoundError(text, {"id": missing[0], "similar": _similar(graph, missing[0]) if is_first else []})
+        raise GraphError(
+            text, {"id": missing[0], "similar": _similar(graph, missing[0]) if is_first else []}, "NODE_NOT_FOUND"
+        )
     add_relation(graph, source, target, relation_type)
 
 
@@ -358,7 +324,7 @@ def reach(
         types: Relation types walked over; ``None`` for all.
 
     Raises:
-        NodeNotFoundError: If the start does not exist.
+        GraphError: NODE_NOT_FOUND if the start does not exist.
     """
     _check_known(graph, node_id)
     distances = {node_id: 0}
@@ -379,7 +345,7 @@ def reach(
 def _check_known(graph: Graph, node_id: str) -> None:
     if node_id not in graph:
         details = {"id": node_id, "similar": _similar(graph, node_id)}
-        raise NodeNotFoundError(f"node '{node_id}' does not exist", details)
+        raise GraphError(f"node '{node_id}' does not exist", details, "NODE_NOT_FOUND")
 
 
 def _similar(graph: Graph, node_id: str) -> list[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from designgraph.graph import GraphError, NodeNotFoundError, RelationNotFoundError
+from designgraph.graph import GraphError
 from designgraph.service import KnowledgeGraph, Page, open_graph
 from sturdy.near_names import sentences
 
@@ -52,14 +52,16 @@ def perform(operation: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
     try:
         values = [arguments[argument] for argument in required]
         return operate(graph, *values, **_named(arguments, optional))
-    except (NodeNotFoundError, RelationNotFoundError) as error:
+    except GraphError as error:
+        if error.code not in ("NODE_NOT_FOUND", "RELATION_NOT_FOUND"):
+            raise
         known = [each["graphId"] for each in graph.list_graphs()["graphs"]]
         asked = arguments["graphId"]
         if asked in known:
             raise
         there_are = ", ".join(known[:MAX_NAMED]) or "none"
         text = f"graph '{asked}' does not exist; there are: {there_are}"
-        raise type(error)(text, {"graphId": asked, "available": known[:MAX_NAMED]}) from error
+        raise GraphError(text, {"graphId": asked, "available": known[:MAX_NAMED]}, error.code) from error
 
 
 def answer(operation: str, **arguments: Any) -> dict[str, Any]:

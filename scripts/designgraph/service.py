@@ -407,6 +407,6 @@ class KnowledgeGraph:
 
 
 def _check(**ids: str) -> None:
-    """Raise InvalidIdError for the first argument that is no id."""
+    """Raise a GraphError, INVALID_ID, for the first argument that is no id."""
     for what, value in ids.items():
         check_id(value, what)

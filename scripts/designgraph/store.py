@@ -40,7 +40,6 @@ from typing import TYPE_CHECKING, Any
 from designgraph.graph import (
     GraphError,
     GraphFileError,
-    NodeNotFoundError,
     NotStoredError,
     check_id,
     is_id,
@@ -251,7 +250,7 @@ def _read_changed_graph(written: Any, path: str, faults: list[dict[str, Any]]) -
     graph, found = read_graph(items["nodes"], items["relations"], _checked_type, _checked_type)
     for name, index, error in found:
         place, item = f"{path}.{name}[{index}]", items[name][index]
-        if isinstance(error, NodeNotFoundError):
+        if error.code == "NODE_NOT_FOUND":
             text = f"relation '{item['from']}' -> '{item['to']}' of type {item['type']}: {error}"
             faults.append(_fault(place, text, "dangling_relation", (item["from"], item["to"])))
         else:

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from designgraph.graph import GraphFileError, InvalidTypeError, is_id
+from designgraph.graph import GraphError, GraphFileError, is_id
 from sturdy.near_names import near_names, sentences
 from sturdy.strict_json import RepeatedKeyError, refusing_repeated_keys
 
@@ -101,7 +101,7 @@ class TypeRule:
         """Return ``name``, or the node type that differs from it only in case.
 
         Raises:
-            InvalidTypeError: If there is none.
+            GraphError: INVALID_TYPE if there is none.
         """
         return self._check(name, self.node_types, "node_types")
 
@@ -109,7 +109,7 @@ class TypeRule:
         """Return ``name``, or the relation type that differs from it only in case.
 
         Raises:
-            InvalidTypeError: If there is none.
+            GraphError: INVALID_TYPE if there is none.
         """
         return self._check(name, self.relation_types, "relation_types")
 
@@ -123,9 +123,10 @@ class TypeRule:
         close = near_names(str(name), known, 1)
         hint = f"; did you mean {close[0]}?" if close else ""
         cure = f"add it under {which} in {self.path}" if not self.is_open else "use letters, digits, '_' and '-'"
-        raise InvalidTypeError(
+        raise GraphError(
             f"{name!r} is not a {kind} type of this graph{hint} (known: {', '.join(known)}); to use another, {cure}",
             {"param_name": "type", "provided_value": name, "allowed": list(known), "types_file": self.path},
+            "INVALID_TYPE",
         )
 
 

@@ -89,7 +89,7 @@ def excerpt(graph: Graph, graph_id: str, rule: TypeRule, selection: GraphSelecti
     """Return the part of ``graph`` that ``selection`` describes.
 
     Raises:
-        NodeNotFoundError: If the focus does not exist.
+        GraphError: NODE_NOT_FOUND if the focus does not exist.
         GraphError: If the focus does not have one of the selected types.
     """
     if selection.focus:
