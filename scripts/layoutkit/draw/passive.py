@@ -129,7 +129,8 @@ def resistor(
             f"is its value right? {SPICE_UNITS}"
         )
     length = _on_grid(tech, "Length", size.l_m, segments, warnings)
-    _within(tech, "Length" if segments == 1 else f"Length of each of {segments} segments", length, spec)
+    what = "Length" if segments + bends == 1 else f"Length of each of {segments + bends} segments"
+    _bounded(tech, what, length // (bends + 1), 0 if bends else spec.min_l, spec.max_l)
     named = nets_of(device_id, nets)
     rounded = tuple(f"{device_id}: {warning}" for warning in warnings)
     return Resistor(device_id, spec, width, length, segments, m, *named, rounded, bends)
@@ -206,7 +207,7 @@ def rectangle_on_grid(
     width = _on_grid(tech, "Width", size.w_m, 1, warnings)
     length = _on_grid(tech, "Length", size.l_m, 1, warnings)
     _check_width(tech, spec, width)
-    _within(tech, "Length", length, spec)
+    _bounded(tech, "Length", length, spec.min_l, spec.max_l)
     m = counted("Multiplier", size.m)
     if m > MAX_UNITS:
         raise GeometryError(f"{device_id} has {m} units, at most {MAX_UNITS} are drawn")
@@ -258,10 +259,6 @@ def _check_width(tech: Technology, spec: PassiveSpec, width: int) -> None:
             details={"provided_value": tech.to_um(width), "allowed": [tech.to_um(w) for w in spec.widths]},
         )
     _bounded(tech, "Width", width, spec.min_w, spec.max_w)
-
-
-def _within(tech: Technology, what: str, length: int, spec: PassiveSpec) -> None:
-    _bounded(tech, what, length, spec.min_l, spec.max_l)
 
 
 def _bounded(tech: Technology, what: str, length: int, low: int, high: int | None) -> None:

@@ -8,6 +8,7 @@ from layoutkit.circuit.readers.source import NetlistText
 from layoutkit.draw.passive import resistor
 from layoutkit.draw.resistor import ResistorSpec, draw_resistors
 from layoutkit.drc.check import check
+from layoutkit.errors import GeometryError
 from layoutkit.extract.extractor import extract
 from layoutkit.flow.build import build_layout
 from layoutkit.flow.design import LayoutRequest
@@ -56,6 +57,15 @@ def test_bent_bars_are_clean_and_as_long_as_the_model_counts_them(model, size, b
 def test_bars_too_short_for_their_bends_or_with_dummies_stay_straight(length, dummies):
     module = drawn("rppd", 3, length, 3, dummies=dummies)
     assert all(polygon.is_box() for polygon in TECH.region(module.cell, "PolyRes").merged().each())
+
+
+@pytest.mark.parametrize(("bar", "bends"), [(28.81, 39), (990, 1)])
+def test_the_longest_bar_that_is_drawn_limits_each_bar_and_not_all_of_them(bar, bends):
+    module = drawn("rhigh", 1, length_um("rhigh", 1, bar, bends), bends)
+    height_um = TECH.region(module.cell, "PolyRes").bbox().height() / 1000
+    assert bar < height_um < bar + 3  # the bar, and where it turns
+    with pytest.raises(GeometryError, match=r"Length of each of 2 segments .* above 0.001 m, the most that is drawn"):
+        drawn("rhigh", 1, length_um("rhigh", 1, 1001, 1), 1)
 
 
 @pytest.mark.parametrize(("sizes", "matches"), [("w=0.5u l=6u b=3", True), ("w=0.5u l=6u b=4", False)])
