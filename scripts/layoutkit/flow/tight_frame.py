@@ -40,7 +40,7 @@ from layoutkit.flow.inward_moves import (
 )
 from layoutkit.route.metal import cut_index, pads
 from layoutkit.route.routes import rect_of
-from layoutkit.route.routing_stack import make_stack, wide_parts
+from layoutkit.route.routing_stack import fixed_metal, make_stack, wide_parts
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -126,10 +126,7 @@ def _tightest(whole: FramedCell) -> FramedCell:
 
 def with_frame(obstacles: Obstacles, old: Frame, new: Frame) -> Obstacles:
     """Return metal with that of the frame ``new`` in the place of that of ``old``."""
-    drawn = _drawn(old)
-    found: Obstacles = {
-        layer: [(_less(shape, drawn[layer]), net) for shape, net in obstacles[layer]] for layer in obstacles
-    }
+    found = _without(obstacles, old)
     for port in new.ports:
         found.setdefault(port.layer, []).append((port.box, port.name))
     return found
@@ -184,18 +181,16 @@ class FramedCell:
         self.least = 0, 0
         self.stack = make_stack(technology, [conductor.name for conductor in technology.conductors], [])
         self.keepouts = [MetalBox(each.layer, rect_of(each.box), KEEPOUT) for each in keepouts if each.kind != "metal"]
-        known = {*(c.name for c in technology.conductors), *(cut.name for cut in technology.cuts)}
-        drawn = _drawn(frame)
-        fixed: list[tuple[str, MetalBox]] = []
+        others = _without(obstacles, frame)
         self.own: dict[tuple[str, str], kdb.Region] = {}
-        for layer, shapes in obstacles.items():
+        for layer, shapes in others.items():
             for shape, net in shapes:
-                region = _less(shape, drawn[layer])
                 if net is not None:
-                    self.own.setdefault((net, layer), kdb.Region()).insert(region)
-                if layer in known:
-                    pieces = region.decompose_trapezoids_to_region().each()
-                    fixed += [(net or "", self._piece(layer, rect_of(piece.bbox()))) for piece in pieces]
+                    self.own.setdefault((net, layer), kdb.Region()).insert(shape)
+        fixed = [
+            (piece.net or "", self._piece(piece.layer, piece.rect, wide=piece.wide))
+            for piece in fixed_metal(self.stack, (), others, ())
+        ]
         lowest = {self.stack.conductors[0].name, self.stack.cuts[0].name}
         self.fixed = _Fixed(fixed, [("", piece) for piece in self.keepouts], lowest)
 
@@ -354,14 +349,14 @@ class FramedCell:
                 for part in [piece] if port.rail else way.stub(piece):
                     yield port.name, part
 
-    def _piece(self, layer: str, rect: Rect) -> MetalBox:
-        """Return a rectangle with the distance that other metal or other cuts keep to it."""
+    def _piece(self, layer: str, rect: Rect, *, wide: bool = False) -> MetalBox:
+        """Return a rectangle, which may be part of ``wide`` metal, with the distance that others keep to it."""
         for cut in self.stack.cuts:
             if cut.name == layer:
                 reach = cut.array_reach + self.technology.grid if cut.array_reach > cut.array_space else 0
                 return MetalBox(layer, rect, max(cut.spacing(), reach))
         level = self.stack.index(layer)
-        return MetalBox(layer, rect, self.stack.space(level, wide=self.stack.is_wide(level, rect)))
+        return MetalBox(layer, rect, self.stack.space(level, wide=wide or self.stack.is_wide(level, rect)))
 
     def _mobile_metal(self, net: str, conductor: Conductor) -> kdb.Region:
         """Return the wires, ports and rails of a net on one conductor."""
@@ -570,3 +565,9 @@ def _less(shape: kdb.Box | kdb.Polygon | kdb.Region, gone: kdb.Region) -> kdb.Re
     region = kdb.Region()
     region.insert(shape)
     return region - gone
+
+
+def _without(obstacles: Obstacles, frame: Frame) -> Obstacles:
+    """Return metal and cuts without those of a frame."""
+    gone = _drawn(frame)
+    return {layer: [(_less(shape, gone[layer]), net) for shape, net in obstacles[layer]] for layer in obstacles}

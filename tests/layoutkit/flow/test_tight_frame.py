@@ -28,17 +28,17 @@ from thorough import examples
 CHANNEL = 6000  # dbu: room for many tracks in every process here
 
 
-def routed(process, pins, ports, core, style="rails", image_of=(), *, max_aspect=None, **options):
+def routed(process, pins, ports, core, style="rails", image_of=(), *, max_aspect=None, metal=(), **options):
     """Return a cell with pins on the second conductor, wired to a frame, its routes, and the frame it had before.
 
     ``image_of`` holds pairs of a net and the one that it should be the mirror image of, ``max_aspect`` the largest
-    aspect that the frame may be tightened to.
+    aspect that the frame may be tightened to, ``metal`` more boxes on the conductor of the pins.
     """
     layout = kdb.Layout()
     layout.dbu = process.dbu_um
     cell = layout.create_cell("cell")
     conductor = process.conductors[1]
-    for box in pins.values():
+    for box in (*pins.values(), *metal):
         cell.shapes(process.layer(layout, conductor.layer)).insert(box)
     frame = replace(plan_frame(process, core, ports, CHANNEL, style), max_aspect=max_aspect)
     draw_frame(layout, cell, process, frame)
@@ -53,7 +53,7 @@ def routed(process, pins, ports, core, style="rails", image_of=(), *, max_aspect
     erase_frame(layout, cell, process, frame)
     with pytest.raises(LayoutkitError, match="cell 'cell' does not hold the frame of the request"):
         draw_job(layout, cell, job, routes)
-    assert cell.bbox() == sum(pins.values(), kdb.Box())
+    assert cell.bbox() == sum([*pins.values(), *metal], kdb.Box())
     draw_frame(layout, cell, process, frame)
     draw_job(layout, cell, job, routes)
     return layout, routes, frame
@@ -186,6 +186,23 @@ def test_a_strap_that_a_rail_lies_over_keeps_the_space_of_wide_metal(gap, onto, 
     assert cell.near_wide("vdd", 1, kdb.Region([kdb.Polygon(strap), kdb.Polygon(rail.box)]).merged()) == faults
     normal = 1 if onto < 0 else 0  # the rail is too near to a strap that it does not touch
     assert cell.faults_at_rails((Way(1, 1),)) == faults + normal
+
+
+@pytest.mark.parametrize("technology", ["sky130A", "gf180mcuD"])
+@pytest.mark.parametrize("beyond", [500, -500])
+def test_a_plate_whose_slices_are_narrow_keeps_the_space_of_wide_metal(technology, beyond):
+    """A bar that leaves its middle cuts it into slices; all of it is wider than the limit by ``beyond``. [dbu]"""
+    process = load(technology)
+    conductor = process.conductors[1]
+    side = conductor.wide_width + beyond
+    middle, plate = side // 2, kdb.Box(0, 0, side, side)
+    pins = {"n0": kdb.Box(-9000, 0, -8000, side), "n1": kdb.Box(middle, middle - 200, 2 * side, middle + 200)}
+    core = kdb.Box(-9600, -100, 2 * side + 600, 2 * side)
+    ports = [PortNet("n0", (pins["n0"],), "ground"), PortNet("n1", (pins["n1"],), side="right")]
+    layout, routes, _ = routed(process, pins, ports, core, metal=[plate])
+    (rail,) = routes.frame.of("n0")
+    assert -rail.box.top == (conductor.wide_space if beyond > 0 else conductor.space)
+    assert check(layout, layout.top_cell(), process).summary()["violations"] == []
 
 
 @pytest.mark.parametrize("technology", ["sky130A", "gf180mcuD", "sg13g2"])
