@@ -49,6 +49,7 @@ from designgraph.graph import (
     unreadable,
 )
 from sturdy.atomic_files import lock, make_folder, replace_file, sync_folder
+from sturdy.near_names import sentences
 from sturdy.strict_json import load_json
 
 if TYPE_CHECKING:
@@ -202,11 +203,10 @@ def read_changed(content: bytes, path: Path) -> Snapshot:
     if not isinstance(state, dict) or any(type(state.get(name)) is not kind for name, kind in _STATE_FIELDS.items()):
         faults.append(_fault("state", "must be {sequence, last, digest} as written, or be left out"))
     if faults:
-        shown = "; ".join(f"{fault['path']}: {fault['message']}" for fault in faults[:SHOWN])
-        more = f"; and {len(faults) - SHOWN} more" if len(faults) > SHOWN else ""
+        shown = sentences((f"{fault['path']}: {fault['message']}" for fault in faults), SHOWN)
         raise unreadable(
             path,
-            f"it was edited and has {len(faults)} fault{'s' if len(faults) > 1 else ''}: {shown}{more}. Repair it, or "
+            f"it was edited and has {len(faults)} fault{'s' if len(faults) > 1 else ''}: {shown}. Repair it, or "
             "restore it from version control",
             faults=faults,
         )

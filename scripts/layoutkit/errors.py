@@ -14,7 +14,7 @@ from sturdy.near_names import near_names
 from sturdy.near_names import sentences as sentences  # noqa: PLC0414 - its users find it here
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
 
 MAX_LISTED = 20  # names in a message
@@ -116,11 +116,16 @@ class TimeLimitError(LayoutkitError):
     default_code = "TIMEOUT"
 
 
-def listed(names: Iterable[object], most: int = MAX_LISTED) -> str:
+def listed(names: Iterable[object], most: int = MAX_LISTED, joint: str = ", ") -> str:
     """Return names for a message: the first ones, and how many more there are."""
     known = [str(name)[:MAX_NAME] for name in names]
     more = f" and {len(known) - most} more" if len(known) > most else ""
-    return ", ".join(known[:most]) + more
+    return joint.join(known[:most]) + more
+
+
+def joined(words: Sequence[str], last: str = "and") -> str:
+    """Return words for a message, such as ``nmos, pmos and resistor``."""
+    return f" {last} ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
 
 
 def counted(number: int, noun: str) -> str:

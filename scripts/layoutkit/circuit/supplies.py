@@ -22,7 +22,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from layoutkit.circuit.rails import BY_NAME, Rails
-from layoutkit.errors import did_you_mean, listed
+from layoutkit.errors import counted, did_you_mean, listed
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -188,13 +188,11 @@ def _substrate(circuit: Circuit) -> dict[str, str]:
     stated = [device.terminals["s"] for device in bipolars if device.type == "npn" and "s" in device.terminals]
     nets = set(stated)
     if len(nets) == 1 and any(place.terminal not in "sb" for place in circuit.nets.get(min(nets), ())):
-        return {min(nets): f"substrate of {_counted(len(stated), 'NPN')}"}
+        return {min(nets): f"substrate of {counted(len(stated), 'NPN transistor')}"}
     diodes = Counter(d.terminals["c"] for d in bipolars if d.type == "pnp" and d.terminals["c"] == d.terminals["b"])
-    return {net: f"collector and base of {_counted(count, 'PNP')}" for net, count in diodes.items() if count > 1}
-
-
-def _counted(count: int, kind: str) -> str:
-    return f"{count} {kind} transistor{'s' * (count != 1)}"
+    return {
+        net: f"collector and base of {counted(count, 'PNP transistor')}" for net, count in diodes.items() if count > 1
+    }
 
 
 def _of_loads(circuit: Circuit, driven: frozenset[tuple[str, str]], other_rail: Mapping[str, str]) -> dict[str, str]:

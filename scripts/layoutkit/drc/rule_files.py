@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from layoutkit.drc.kind_register import Case, Kind
 from layoutkit.drc.kinds import KINDS
-from layoutkit.errors import FileError, TechnologyError, did_you_mean, sentences
+from layoutkit.errors import FileError, TechnologyError, did_you_mean, listed, sentences
 from layoutkit.file_schema import check_numbers, read_yaml
 from layoutkit.layout.files import read_bytes
 from layoutkit.technology.expressions import require
@@ -28,7 +28,7 @@ from sturdy.strict_json import load_json
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from layoutkit.drc.regions import LayerRegions
     from layoutkit.technology.technology import Rule, Technology
@@ -69,7 +69,8 @@ def faults_in(rule: Rule, kind: Kind, fields: Mapping[str, Any], technology: Tec
         technology: Names the layers.
     """
     for name in sorted(set(fields) - kind.fields):
-        yield f"kind {kind.name} has no field '{name}'{did_you_mean(name, kind.fields)}; it has: {_listed(kind.fields)}"
+        meant, known = did_you_mean(name, kind.fields), listed(sorted(kind.fields))
+        yield f"kind {kind.name} has no field '{name}'{meant}; it has: {known}"
     for name in (*kind.operands, *kind.optional):
         if name not in fields and name in kind.operands:
             yield f"kind {kind.name} needs the field '{name}'"
@@ -141,10 +142,6 @@ def _faultless(rule: Rule, technology: Technology) -> list[dict[str, Any]]:
 
 def _is_number(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
-def _listed(words: Iterable[str]) -> str:
-    return ", ".join(sorted(words))
 
 
 DECKS = (".drc", ".lydrc", ".rb")

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import klayout.db as kdb
 
-from layoutkit.errors import listed
+from layoutkit.errors import counted, listed
 from layoutkit.extract.connectivity import Nets, electrical_layers, labelled_gates
 from layoutkit.extract.metal_mesh import capacities, mesh_of, minimum_cut
 from layoutkit.extract.single_cuts import WholeLayout, single_places
@@ -292,7 +292,8 @@ class _Judge:
         cuts = {cut.name: cut for cut in self.technology.cuts}
         if layer in cuts:
             each = cuts[layer].current_ma or 1.0
-            needed, drawn = _counted(max(2, -int(-needed_ma / each // 1))), _counted(len(by_name[layer]))
+            count = max(2, -int(-needed_ma / each // 1))
+            needed, drawn = counted(count, "cut"), counted(len(by_name[layer]), "cut")
         else:
             width = sum(link.width for link, _ in by_name[layer])
             density = sum(limit for _, limit in by_name[layer]) / um(width)
@@ -368,10 +369,6 @@ def largest_flow(
         if limit is not None and side[link.one] != side[link.other]
     ]
     return found / _NANO, crossed
-
-
-def _counted(cuts: int) -> str:
-    return "1 cut" if cuts == 1 else f"{cuts} cuts"
 
 
 def _narrowest(region: kdb.Region) -> tuple[kdb.Box, int]:

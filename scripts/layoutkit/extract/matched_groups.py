@@ -104,8 +104,8 @@ class MatchingReport:
         return {
             "name": group.name or "_".join(group.devices),
             "devices": devices,
-            "centroid_error_x_um": _rounded((max(x for x, _ in centres) - min(x for x, _ in centres)) * self.dbu_um),
-            "centroid_error_y_um": _rounded((max(y for _, y in centres) - min(y for _, y in centres)) * self.dbu_um),
+            "centroid_error_x_um": round((max(x for x, _ in centres) - min(x for x, _ in centres)) * self.dbu_um, 6),
+            "centroid_error_y_um": round((max(y for _, y in centres) - min(y for _, y in centres)) * self.dbu_um, 6),
             **_spreads(devices, list(parts.values())),
             **image.to_json(),
             "predicted_offsets": [
@@ -126,17 +126,17 @@ class MatchingReport:
         return {
             "id": part.name,
             "fingers": len(part.fingers),
-            "w_um": _rounded(part.w_um),
+            "w_um": round(part.w_um, 6),
             "l_um": part.l_um,
-            "centroid": [_rounded(x * self.dbu_um), _rounded(y * self.dbu_um)],
-            "dispersion_um": _rounded(part.dispersion * self.dbu_um),
-            "ad_um2": _rounded(drain.area_um2),
-            "as_um2": _rounded(source.area_um2),
-            "pd_um": _rounded(drain.perimeter_um),
-            "ps_um": _rounded(source.perimeter_um),
+            "centroid": [round(x * self.dbu_um, 6), round(y * self.dbu_um, 6)],
+            "dispersion_um": round(part.dispersion * self.dbu_um, 6),
+            "ad_um2": round(drain.area_um2, 6),
+            "as_um2": round(source.area_um2, 6),
+            "pd_um": round(drain.perimeter_um, 6),
+            "ps_um": round(source.perimeter_um, 6),
             "sa_um": sa_um,
             "sb_um": sb_um,
-            "s_per_um": _rounded(part.stress),
+            "s_per_um": round(part.stress, 6),
             "distances": [
                 {"near_um": near, "far_um": far, "fingers": count} for (near, far), count in part.distances.items()
             ],
@@ -155,7 +155,7 @@ class MatchingReport:
             for terminal, share in finger.junctions.items()
             if finger.nets[terminal] == net
         )
-        return _rounded(sum(areas))
+        return round(sum(areas), 6)
 
     def _drains_after(self, part: _Part, roles: _Roles) -> list[bool]:
         """Return of each finger whether the drain lies right of the channel, or above it."""
@@ -190,7 +190,7 @@ class MatchingReport:
                 return {"strap_source_ohm": None, "strap_drain_ohm": None}
             sources.append(finger.left.ohm if right else finger.right.ohm)
             drains.append(finger.right.ohm if right else finger.left.ohm)
-        means = [_rounded(sum(ohms) / len(ohms)) for ohms in (sources, drains)]
+        means = [round(sum(ohms) / len(ohms), 6) for ohms in (sources, drains)]
         return {"strap_source_ohm": means[0], "strap_drain_ohm": means[1]}
 
     def _dummies(self, part: _Part) -> int:
@@ -240,7 +240,7 @@ class MatchingReport:
             for part, drain in zip(parts, drains, strict=True)
         ]
         x, y = parts[0].centre
-        apart_um = _rounded(max(hypot(part.centre[0] - x, part.centre[1] - y) for part in parts) * self.dbu_um)
+        apart_um = round(max(hypot(part.centre[0] - x, part.centre[1] - y) for part in parts) * self.dbu_um, 6)
         clocked = frozenset(drains) in self._latched
         return predicted_offset(spec, measured, mirror=mirror, clocked=clocked, apart_um=apart_um)
 
@@ -420,7 +420,3 @@ def _electrical(parts: Mapping[str, _Part], roles: _Roles) -> list[list[str]]:
         found += [names for names in sets.values() if len(names) > 1]
         left = [name for names in sets.values() if len(names) == 1 for name in names]
     return found
-
-
-def _rounded(value: float) -> float:
-    return round(value, 6)

@@ -93,11 +93,11 @@ def surroundings(
             measured[box] = ChannelSurroundings(
                 box=box,
                 vertical=ends is upwards,
-                sa_um=_rounded(left * dbu_um),
-                sb_um=_rounded(right * dbu_um),
+                sa_um=round(left * dbu_um, 6),
+                sb_um=round(right * dbu_um, 6),
                 diffusion=rows.island[box],
-                gap_before_um=None if before is None else _rounded(before * dbu_um),
-                gap_after_um=None if after is None else _rounded(after * dbu_um),
+                gap_before_um=None if before is None else round(before * dbu_um, 6),
+                gap_after_um=None if after is None else round(after * dbu_um, 6),
                 well_um=_distance_um(box, wells, dbu_um),
             )
     return measured
@@ -193,7 +193,7 @@ def _distance_um(box: kdb.Box, edges: kdb.Shapes, dbu_um: float) -> float | None
         (_between(box, shape.edge.bbox()) for shape in edges.each_touching(box.enlarged(reach, reach))),
         default=None,
     )
-    return None if nearest is None or nearest > reach else _rounded(nearest * dbu_um)
+    return None if nearest is None or nearest > reach else round(nearest * dbu_um, 6)
 
 
 def _between(one: kdb.Box, other: kdb.Box) -> float:
@@ -201,10 +201,6 @@ def _between(one: kdb.Box, other: kdb.Box) -> float:
     across = max(other.left - one.right, one.left - other.right, 0)
     along = max(other.bottom - one.top, one.bottom - other.top, 0)
     return float((across**2 + along**2) ** 0.5)
-
-
-def _rounded(length_um: float) -> float:
-    return round(length_um, 6)
 
 
 class ModelDistances(NamedTuple):
@@ -230,7 +226,7 @@ def equivalent_distances(places: Sequence[ChannelSurroundings], length_um: float
     """Return the ``sa`` and ``sb`` of one channel under the mean stress of several: ``1/(sa + L/2)`` is their mean."""
     half = length_um / 2
     means = [sum(1 / (getattr(each, name) + half) for each in places) / len(places) for name in ("sa_um", "sb_um")]
-    return _rounded(1 / means[0] - half), _rounded(1 / means[1] - half)
+    return round(1 / means[0] - half, 6), round(1 / means[1] - half, 6)
 
 
 def model_distances(places: Sequence[ChannelSurroundings], length_um: float) -> ModelDistances:
@@ -241,7 +237,7 @@ def model_distances(places: Sequence[ChannelSurroundings], length_um: float) -> 
     """
     count, half = len(places), length_um / 2
     gaps = [gap for each in places for gap in (each.gap_before_um, each.gap_after_um) if gap is not None]
-    sd = _rounded(sum(gaps) / len(gaps)) if gaps else 0.0
+    sd = round(sum(gaps) / len(gaps), 6) if gaps else 0.0
     wanted = [1 / (distance + half) for distance in equivalent_distances(places, length_um)]
     for units in (number for number in range(1, count + 1) if count % number == 0):
         fingers = count // units
@@ -266,4 +262,4 @@ def _solved(wanted: float, steps: Sequence[float]) -> float:
             low = middle
         else:
             high = middle
-    return _rounded((low + high) / 2)
+    return round((low + high) / 2, 6)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from layoutkit.errors import joined
 from layoutkit.file_schema import frozen
 
 if TYPE_CHECKING:
@@ -229,12 +230,6 @@ PASSIVE_KINDS = tuple(name for name in DRAWN_KINDS if name not in MOS_KINDS)
 """The kinds that a technology describes by layers of their own rather than as a transistor."""
 
 
-def listed_kinds(names: tuple[str, ...] = DRAWN_KINDS, last: str = "and") -> str:
-    """Return kinds for a message, such as ``nmos, pmos and resistor``."""
-    return f" {last} ".join(part for part in (", ".join(names[:-1]), names[-1]) if part)
-
-
 def plural_nouns() -> str:
     """Return what can be drawn, for a message: ``MOS transistors, capacitors and resistors``."""
-    nouns = ("MOS transistors", *(f"{KINDS[name].noun}s" for name in PASSIVE_KINDS))
-    return listed_kinds(nouns)
+    return joined(["MOS transistors", *(f"{KINDS[name].noun}s" for name in PASSIVE_KINDS)])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import klayout.db as kdb
 
 from layoutkit.circuit.constraints import ConstraintFault, Constraints, NetCurrent, NetLengths, NetShield, SymmetryGroup
-from layoutkit.errors import LayoutkitError, TechnologyError, sentences
+from layoutkit.errors import LayoutkitError, TechnologyError, listed, sentences
 from layoutkit.flow.matched_wires import Obstacle
 from layoutkit.flow.net_wishes import equal_lengths, with_wishes
 from layoutkit.flow.routing_job import Endpoint, RoutingJob, WantedNet
@@ -106,9 +106,8 @@ def with_constraints(job: RoutingJob, constraints: Constraints) -> RoutingJob:
                 warnings.append(text)
         nets.append(replace(net, **stated))
     if others:
-        more = f" and {len(others) - MAX_SHOWN} more" if len(others) > MAX_SHOWN else ""
         warnings.append(
-            f"the constraints name nets that are not in this request: {', '.join(others[:MAX_SHOWN])}{more}; a net "
+            f"the constraints name nets that are not in this request: {listed(others, MAX_SHOWN)}; a net "
             "that needs no wires may be left out, any other name is a mistake"
         )
     return replace(job, nets=with_wishes(nets, constraints), warnings=tuple(warnings))

@@ -69,12 +69,12 @@ def compute(
     return {
         "cell_name": cell.name,
         "metrics": {
-            "total_area": _rounded(total),
-            "active_area": _rounded(active),
-            "utilization": _rounded(active / total),
-            "aspect_ratio": _rounded(box.width() / box.height()),
-            "width": _rounded(box.width() * dbu_um),
-            "height": _rounded(box.height() * dbu_um),
+            "total_area": round(total, 6),
+            "active_area": round(active, 6),
+            "utilization": round(active / total, 6),
+            "aspect_ratio": round(box.width() / box.height(), 6),
+            "width": round(box.width() * dbu_um, 6),
+            "height": round(box.height() * dbu_um, 6),
             "device_count": len(gates),
         },
         "matching_metrics": [_pair(gates, dbu_um, *pair) for pair in matched_pairs],
@@ -113,8 +113,8 @@ def _device(name: str, boxes: Sequence[kdb.Box], dbu_um: float) -> dict[str, Any
     return {
         "id": name,
         "gate_count": len(boxes),
-        "gate_area": _rounded(sum(box.area() for box in boxes) * dbu_um**2),
-        "centroid": [_rounded(place * dbu_um) for place in _centroid(boxes)],
+        "gate_area": round(sum(box.area() for box in boxes) * dbu_um**2, 6),
+        "centroid": [round(place * dbu_um, 6) for place in _centroid(boxes)],
     }
 
 
@@ -143,10 +143,10 @@ def _pair(gates: Gates, dbu_um: float, first: str, second: str, wanted: float | 
     nearness = 1 - distance / hypot(extent.width(), extent.height())
     return {
         "pair": [first, second],
-        "centroid_distance": _rounded(distance * dbu_um),
-        "area_ratio": _rounded(ratio),
-        "matching_score": _rounded(min(of_wanted, 1 / of_wanted) * nearness),
-        "symmetry_error": _rounded(_symmetry_error([*ours, *theirs])),
+        "centroid_distance": round(distance * dbu_um, 6),
+        "area_ratio": round(ratio, 6),
+        "matching_score": round(min(of_wanted, 1 / of_wanted) * nearness, 6),
+        "symmetry_error": round(_symmetry_error([*ours, *theirs]), 6),
         **({} if wanted is None else {"wanted_ratio": wanted}),
     }
 
@@ -177,7 +177,7 @@ def _area(name: str, target: float, named_areas: Mapping[str, float]) -> dict[st
             details={"param_name": "area_targets", "provided_value": name, "available": known},
         )
     actual = named_areas[name]
-    return {"name": name, "target": target, "actual": _rounded(actual), "ratio": _rounded(actual / target)}
+    return {"name": name, "target": target, "actual": round(actual, 6), "ratio": round(actual / target, 6)}
 
 
 def _wires(cell: kdb.Cell, technology: Technology) -> Iterable[dict[str, Any]]:
@@ -186,9 +186,4 @@ def _wires(cell: kdb.Cell, technology: Technology) -> Iterable[dict[str, Any]]:
         metal = technology.region(cell, conductor.layer).merged()
         if not metal.is_empty():
             area, length = metal.area() * layout.dbu**2, metal.perimeter() / 2 * layout.dbu
-            yield {"layer": conductor.name, "area": _rounded(area), "length": _rounded(length)}
-
-
-def _rounded(value: float) -> float:
-    """Return ``value`` rounded to six decimals."""
-    return round(value, 6)
+            yield {"layer": conductor.name, "area": round(area, 6), "length": round(length, 6)}

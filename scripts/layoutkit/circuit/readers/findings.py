@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from layoutkit.errors import NetlistError, listed, sentences
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping
 
 MAX_SHOWN = 20
 MAX_NAME = 200  # characters of a name in a message
@@ -69,12 +69,6 @@ def repeated(names: Iterable[str]) -> list[str]:
 def numbered(name: str, is_free: Callable[[str], bool]) -> str:
     """Return a name if it is free, else with the first number behind it that makes it free: ``a``, ``a_2``, ``a_3``."""
     return next(each for each in chain([name], (f"{name}_{number}" for number in count(2))) if is_free(each))
-
-
-def shown_words(words: Sequence[str]) -> str:
-    """Return words for a message: the first ones, cut where they are long."""
-    more = f" and {len(words) - MAX_SHOWN} more" if len(words) > MAX_SHOWN else ""
-    return " ".join(word[:MAX_NAME] for word in words[:MAX_SHOWN]) + more
 
 
 def _with_subjects(text: str, subjects: list[str]) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from layoutkit.circuit.orientation import oriented
 from layoutkit.circuit.passive_map import without_parasitics
-from layoutkit.circuit.readers.findings import Findings, shown_words
+from layoutkit.circuit.readers.findings import Findings
 from layoutkit.circuit.readers.json_reader import circuit_from_json, parse_json
 from layoutkit.circuit.readers.source import NOT_IN_A_NAME, NetlistText, read_text
 from layoutkit.circuit.readers.spice_deck import VECTOR
@@ -117,7 +117,9 @@ def _check_names(circuit: Circuit) -> None:
     names = {circuit.name, *circuit.nets, *(device.id for device in circuit.devices)}
     vectors = sorted(name for name in names - {circuit.name} if VECTOR.search(name))
     if vectors:
-        text = f"Invalid netlist: vectors that are not connected bit by bit; write each bit: {shown_words(vectors)}"
+        text = "Invalid netlist: vectors that are not connected bit by bit; write each bit: " + listed(
+            vectors, joint=" "
+        )
         raise NetlistError(text, details={"names": vectors})
     odd = sorted(name for name in names if NOT_IN_A_NAME.search(name))
     if odd:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from layoutkit.circuit.readers.findings import shown_words
 from layoutkit.circuit.readers.model_names import classify_model
 from layoutkit.circuit.readers.spice_expressions import parse_number
 from layoutkit.circuit.replaced_devices import ModelNames, undrawn_in_any_process
-from layoutkit.errors import NetlistError
+from layoutkit.errors import NetlistError, listed
 from layoutkit.technology.device_kinds import KINDS, MOS_KINDS
 
 if TYPE_CHECKING:
@@ -234,7 +233,7 @@ def _passive(
     elif "sub" in params and len(nodes) == 2:
         nodes = [*nodes, params["sub"]]
     if len(names) > 1 or len(values) > 1:
-        raise NetlistError(f"'{words[0]}' has words that are not understood: {shown_words(rest)}")
+        raise NetlistError(f"'{words[0]}' has words that are not understood: {listed(rest, joint=' ')}")
     if values:
         params.setdefault(KINDS[kind].value, values[0])
     model = names[0] if names else model or kind

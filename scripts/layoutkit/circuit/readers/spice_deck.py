@@ -13,10 +13,10 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from layoutkit.circuit.readers.findings import MAX_NAME, repeated, shown_words
+from layoutkit.circuit.readers.findings import MAX_NAME, repeated
 from layoutkit.circuit.readers.spice_expressions import Scope
 from layoutkit.circuit.readers.spice_lines import Statement
-from layoutkit.errors import NetlistError
+from layoutkit.errors import NetlistError, listed
 from layoutkit.technology.device_kinds import KINDS
 
 if TYPE_CHECKING:
@@ -231,7 +231,7 @@ class DeckBuilder:
         self._stack.append(definition)
         twice = repeated(ports if definition.spectre else [port.lower() for port in ports])
         if twice:
-            self._findings.warn("ports listed twice are one port", f"{words[1]} ({shown_words(twice)})")
+            self._findings.warn("ports listed twice are one port", f"{words[1]} ({listed(twice, joint=' ')})")
 
     def _close(self, statement: Statement) -> None:
         definition = self._stack[-1]

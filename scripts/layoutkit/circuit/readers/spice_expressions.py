@@ -14,7 +14,7 @@ import operator
 import re
 from typing import TYPE_CHECKING
 
-from layoutkit.circuit.readers.findings import MAX_NAME, shown_words
+from layoutkit.circuit.readers.findings import MAX_NAME
 from layoutkit.errors import NetlistError, did_you_mean, listed, sentences
 
 if TYPE_CHECKING:
@@ -409,7 +409,7 @@ class GivenParameters(dict[str, str]):
             yield f"{sentences(found)}; give each a value: parameters {{{example}}}"
         names = sorted({*known, *missing, *self.used})
         for name in sorted(self.keys() - set(names)):
-            hint = did_you_mean(name, names, 0.5) or f"; it has {shown_words(names) or 'none'}"
+            hint = did_you_mean(name, names, 0.5) or f"; it has {listed(names, joint=' ') or 'none'}"
             if name in inner:
                 hint = f"; subcircuit '{inner[name]}' has its own, which its instances set"
             yield f"the netlist uses no parameter '{name}'{hint}"

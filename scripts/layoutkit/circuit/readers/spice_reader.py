@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from layoutkit.circuit.circuit import Circuit
-from layoutkit.circuit.readers.findings import Findings, shown_words
+from layoutkit.circuit.readers.findings import Findings
 from layoutkit.circuit.readers.source import (
     NOT_IN_A_NAME,
     NetlistText,
@@ -188,7 +188,7 @@ def _raise_all(skipped_includes: Sequence[str], *checks: Callable[[], None]) -> 
         details = {name: value for error in errors for name, value in (error.details or {}).items()}
         messages = [error.message for error in errors]
         if skipped_includes:
-            files = shown_words(list(dict.fromkeys(skipped_includes)))
+            files = listed(list(dict.fromkeys(skipped_includes)), joint=" ")
             messages.append(f"Not read, because the netlist's folder does not hold them: {files}")
             details["skipped_includes"] = list(dict.fromkeys(skipped_includes))[:100]
         raise NetlistError(". ".join(messages), details=details)
@@ -229,7 +229,7 @@ def _choose_top(deck: Deck, top: str | None, file_name: str, findings: Findings)
     names = sorted(definition.name for definition in roots)
     named = [definition for definition in roots if definition.name.lower() == file_name.lower()]
     if named:
-        others = shown_words([name for name in names if name != named[0].name])
+        others = listed([name for name in names if name != named[0].name], joint=" ")
         findings.warn(f"the top is subcircuit '{named[0].name}', named as the file; nothing uses {others}")
         return named[0]
     raise no_top(names)
