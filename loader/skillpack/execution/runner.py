@@ -166,7 +166,7 @@ class Call:
         return (f"the parameters of {self.tool.id} {self.migrated_from} were carried over to {self.tool.version}",)
 
 
-class Runner:
+class Runner(contextlib.AbstractContextManager["Runner"]):
     """Calls tools by id, from any number of threads.
 
     Used as a context manager, or closed, it ends its warm processes; left alone, they end with this process.
@@ -196,10 +196,6 @@ class Runner:
         self.log = log
         self.limits = limits or CallLimits()
         self.pool = (pool or WorkerPool()) if warm else None
-
-    def __enter__(self) -> Runner:  # noqa: PYI034 - typing.Self needs Python 3.11
-        """Return the runner itself."""
-        return self
 
     def __exit__(self, *_: object) -> None:
         """Close it."""

@@ -70,7 +70,7 @@ class View:
         return self.loader.skills
 
 
-class Pack:
+class Pack(contextlib.AbstractContextManager["Pack"]):
     """The skills below some folders. New, changed and removed skills take effect without a restart.
 
     Args:
@@ -106,10 +106,6 @@ class Pack:
         self._lock = threading.Lock()
         self._view: View | None = None
         self._seen = 0.0
-
-    def __enter__(self) -> Pack:  # noqa: PYI034 - typing.Self needs Python 3.11
-        """Return the pack itself."""
-        return self
 
     def __exit__(self, *_: object) -> None:
         """Close it."""

@@ -6,6 +6,7 @@ and wrote to, such as a workspace, and single files that calls wrote. Hidden fil
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import stat
@@ -87,7 +88,7 @@ class WorkFile:
         return known_type(self.path)
 
 
-class OpenFile:
+class OpenFile(contextlib.AbstractContextManager["OpenFile"]):
     """A file opened for reading; to be closed.
 
     Args:
@@ -100,10 +101,6 @@ class OpenFile:
         self.file = file
         self._stream = os.fdopen(descriptor, "rb", buffering=0)
         self._identity = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
-
-    def __enter__(self) -> OpenFile:  # noqa: PYI034 - typing.Self needs Python 3.11
-        """Return the file itself."""
-        return self
 
     def __exit__(self, *_: object) -> None:
         """Close it."""

@@ -37,7 +37,7 @@ from layoutkit.circuit.readers.model_names import rated_voltage, threshold_flavo
 from layoutkit.circuit.replaced_devices import notes_on_options, refuse_undrawn
 from layoutkit.circuit.supplies import find_supplies, substrate_net
 from layoutkit.circuit.taps import join_taps
-from layoutkit.circuit.widths import NarrowFinger, narrow_error, refuse_widths, with_total_widths
+from layoutkit.circuit.widths import NarrowFinger, in_um, narrow_error, refuse_widths, with_total_widths
 from layoutkit.errors import NetlistError, UnsupportedOperationError, listed, sentences
 from layoutkit.technology.device_kinds import BLOCKS, KINDS
 from layoutkit.technology.finger_widths import (
@@ -359,18 +359,18 @@ class _Mapping:
         if given is None:
             given = minimum if self.default_length is None else self.default_length
             which = "the minimum" if self.default_length is None else "the shortest of the circuit"
-            self._change(device, "l", (None, given), f"missing gate length taken as {which}, {_um(given)} um")
+            self._change(device, "l", (None, given), f"missing gate length taken as {which}, {in_um(given)} um")
         gate, factor = given / self._dbu_m, 1.0
         if round(gate) < spec.min_l:
             factor, gate = spec.min_l / gate, float(spec.min_l)
-            reason = f"gate length below the minimum became {_um(minimum)} um and the width grew by the same factor"
+            reason = f"gate length below the minimum became {in_um(minimum)} um and the width grew by the same factor"
             self._change(device, "l", (given, minimum), reason)
             if self._exact(device) is not None:  # a device of the process of a length that the process does not have
                 self.replaced.append(ReplacedDevice(device.id, device.model, dict(device.params)))
         stack = int(device.params.get("stack", 1))
         length = self._snap(gate * stack)
         if stack > 1:
-            values = (f"{stack} x {_um(gate * self._dbu_m)} um", self._metres(length))
+            values = (f"{stack} x {in_um(gate * self._dbu_m)} um", self._metres(length))
             self._change(device, "l", values, f"{stack} gates in series drawn as one gate of their total length")
         elif factor == 1.0 and abs(length - gate) > 1e-6:
             self._change(
@@ -413,14 +413,14 @@ class _Mapping:
         fitting = max(1, math.floor(total / spec.min_w + 1e-9))
         divisor = next((fingers // k for k in range(2, fingers + 1) if fingers % k == 0 and fingers // k <= fitting), 1)
         legal = divisor if 2 * divisor >= fitting else fitting
-        least = _um(self._metres(spec.min_w))
+        least = in_um(self._metres(spec.min_w))
         reason = f"fins drawn in fewer fingers of the same total width, since a finger has at least {least} um"
         self._change(device, "nf", (fingers, legal), reason)
         return legal
 
     @property
     def _grid_um(self) -> str:
-        return _um(self._metres(self._technology.grid))
+        return in_um(self._metres(self._technology.grid))
 
     def _snap(self, length: float) -> int:
         """Return the nearest grid point, halves up. [dbu]"""
@@ -446,10 +446,6 @@ def _shown_change(field: str, before: str | float | None, after: str | float) ->
         return value if isinstance(value, str) else f"{value * scale:.6g}{unit}"
 
     return f"{field}: {'none' if before is None else shown(before)} became {shown(after)}"
-
-
-def _um(metres: float) -> str:
-    return f"{metres * 1e6:.6g}"
 
 
 def _area_um2(device: Device) -> float | None:

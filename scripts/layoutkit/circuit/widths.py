@@ -39,14 +39,15 @@ class NarrowFinger:
 
     def text(self) -> str:
         """Return what is wrong, with both readings of ``w``."""
-        w, nf, least = self.device.w, self.device.nf, _um(self.minimum_m)
-        per_finger = f"as one finger (width_per 'finger') it is {_um(w * nf)} um in total"
+        w, nf, least = self.device.w, self.device.nf, in_um(self.minimum_m)
+        per_finger = f"as one finger (width_per 'finger') it is {in_um(w * nf)} um in total"
         if w < self.minimum_m - ROUNDING_M:
             per_finger += ", and too narrow as well"
         most = max(1, int(w / self.minimum_m + 1e-9))
         return (
-            f"'{self.device.id}': w = {_um(w)} um as the total of nf = {nf} fingers (width_per 'device') makes each "
-            f"{_um(w / nf)} um, below the minimum {least} um of {self.model}, so nf may be {most} at most; {per_finger}"
+            f"'{self.device.id}': w = {in_um(w)} um as the total of nf = {nf} fingers (width_per 'device') makes each "
+            f"{in_um(w / nf)} um, below the minimum {least} um of {self.model}, so nf may be {most} at most; "
+            f"{per_finger}"
         )
 
 
@@ -153,7 +154,7 @@ def read_widths(circuit: Circuit, reading: str) -> Circuit:
     """
     result, reason = with_total_widths(circuit, reading)
     changed = [
-        f"{before.id} from {_um(before.w)} to {_um(after.w)} um"
+        f"{before.id} from {in_um(before.w)} to {in_um(after.w)} um"
         for before, after in zip(circuit.devices, result.devices, strict=True)
         if after is not before
     ]
@@ -183,7 +184,8 @@ def _several_fingers(circuit: Circuit) -> list[Device]:
     ]
 
 
-def _um(metres: float) -> str:
+def in_um(metres: float) -> str:
+    """Return a length [m] in micrometres for a message."""
     return f"{metres * 1e6:.6g}"
 
 
