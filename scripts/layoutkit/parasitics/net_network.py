@@ -397,12 +397,15 @@ def layout_networks(
         places += [] if port is None else [port]
         drawn = wires.extract(regions, _without_channels(regions, channels), places)
         network = _Reduction(found.nets[number], drawn, fed, port, (starts or {}).get(number)).run(others)
-        unchecked |= {
-            f"resistance to {terminal}: only diffusion, a well or the substrate joins it to net {found.nets[number]}"
-            for terminal in network.cut_off
-        }
+        unchecked |= {*not_joined(found.nets[number], network).values()}
         networks[number] = network
     return networks, unchecked
+
+
+def not_joined(net: str, network: NetNetwork) -> dict[str, str]:
+    """Return why the terminals of a net that no wire joins to the others have no resistance, by their names."""
+    why = f"only diffusion, a well or the substrate joins it to net {net}"
+    return {terminal: f"resistance to {terminal}: {why}" for terminal in network.cut_off}
 
 
 def _without_channels(regions: dict[str, kdb.Region], channels: kdb.Shapes) -> list[kdb.Polygon]:

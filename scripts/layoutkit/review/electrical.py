@@ -13,7 +13,7 @@ import numpy as np
 from layoutkit.errors import listed
 from layoutkit.extract.current_limits import LONGEST_CELL_UM, End, largest_flow
 from layoutkit.extract.metal_mesh import capacities, mesh_of
-from layoutkit.parasitics.net_network import layout_networks
+from layoutkit.parasitics.net_network import layout_networks, not_joined
 from layoutkit.review.currents import SIGNS, THRESHOLD
 from layoutkit.review.finding import Remark, Spot, Unjudged
 from layoutkit.review.subject import MOST_CONTACTS, PlacedDevice, Subject, box_around, names_of
@@ -67,6 +67,7 @@ class Electrical:
         networks, unchecked = layout_networks(subject.found, wanted, most_contacts=MOST_CONTACTS, also=also)
         self.networks: dict[str, NetNetwork] = {subject.found.nets[number]: each for number, each in networks.items()}
         self.supplies = sorted(supplies)
+        unchecked -= {reason for net in self.supplies for reason in self._cut_off(net).values()}
         self.subject.unjudged += [Unjudged("supply-drop", reason, matters=True) for reason in sorted(unchecked)]
         self.subject.unjudged += self._unknown()
 
@@ -85,11 +86,20 @@ class Electrical:
             reason = f"no current is stated of {names_of(dark)}, and none could be estimated"
             yield Unjudged("electromigration", reason, matters=True)
 
+    def _cut_off(self, net: str) -> dict[PlacedDevice, str]:
+        """Return the transistors that carry a current of a supply and have no wire to it, and why, for the unjudged."""
+        ends = {f"{key}.{end}": placed for key, placed in self.subject.by_key.items() for end in ("d", "s")}
+        reasons = not_joined(net, self.networks[net])
+        return {ends[end]: why for end, why in reasons.items() if end in ends and not self.subject.is_idle(ends[end])}
+
     def findings(self) -> Iterator[Remark]:
         """Yield all findings."""
         for net in self.supplies:
             yield from self.supply_drop(net)
             yield from self.shared_way(net)
+            if cut := self._cut_off(net):
+                why = f"no metal joins {names_of([*cut])} to {net}: only diffusion, a well or the substrate does"
+                yield from self.subject.finding("supply-drop.cut", len(cut), why, devices=[*cut], nets=[net])
         for placed in self.subject.placed:
             if self.subject.drive(placed):
                 yield from self.wire_resistance(placed)

@@ -318,6 +318,25 @@ def test_gates_that_a_cell_ties_high_and_low_are_driven(second, expected):
     assert {net for each in found for net in each.nets} == expected
 
 
+@pytest.mark.parametrize("joined", [True, False])
+def test_a_source_that_only_the_diffusion_of_a_tap_joins_to_ground(joined):
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, 2, 1, "out in vss vss")
+    (x, _) = planted.ends["vss"][-1]
+    planted.box("Metal1", x - 0.15, -1.2, x + 0.15, 1, "vss")
+    planted.tap("nmos", "vss", x, -1)
+    planted.tap("nmos", "vss", x + 4, -1)
+    planted.box("COMP", x, -1.25, x + 4, -0.75)
+    planted.box("Pplus", x, -1.35, x + 4, -0.65)
+    planted.ends["vss"] = [end for end in planted.ends["vss"] if joined or end[0] != x]
+    for net, track in (("out", 8), ("in", 9), ("vss", -3)):
+        planted.comb(net, track)
+    review = planted.review()
+    found = [(each.severity, each.devices) for each in review.findings if "no metal joins" in each.why]
+    assert found == [("must", ("M1",))] * (not joined)
+    assert not [each for each in review.unjudged if each.matters]
+
+
 @pytest.mark.parametrize(("metal", "expected"), [(False, {"must"}), (True, set())])
 def test_a_port_of_poly_alone(metal, expected):
     planted = Planted()
