@@ -13,6 +13,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from _pytest.runner import runtestprotocol
 from hypothesis import HealthCheck, settings
 
 TESTS = Path(__file__).resolve().parent
@@ -156,6 +157,16 @@ def pytest_configure(config):
     if config.getoption("--versions"):
         settings.register_profile("few", settings.get_profile("same"), max_examples=FEW)
         settings.load_profile("few")
+
+
+def pytest_runtest_protocol(item, nextitem):
+    """Let a worker report what counts: a call, and what has not passed; reports cost more than a short test."""
+    if "PYTEST_XDIST_WORKER" not in os.environ or item.config.getoption("durations"):
+        return None
+    for report in runtestprotocol(item, log=False, nextitem=nextitem):
+        if report.when == "call" or not report.passed:
+            item.ihook.pytest_runtest_logreport(report=report)
+    return True
 
 
 @functools.cache

@@ -5,10 +5,13 @@ test starts, such as servers and command lines, the router's inner loop where nu
 packages that a test makes elsewhere.
 """
 
-from collections import Counter
+import json
+from collections import Counter, defaultdict
 from pathlib import Path
 
 from coverage import Coverage
+
+from fork_server import EXECUTED
 
 ROOT = Path(__file__).resolve().parent.parent
 HOMES = (ROOT / "loader", ROOT / "scripts")
@@ -22,10 +25,20 @@ def room_of(path):
     return None
 
 
+def executed_by_scripts():
+    """Return the lines that forked scripts executed, of each module."""
+    found = defaultdict(set)
+    for line in EXECUTED.read_text(encoding="utf-8").splitlines() if EXECUTED.exists() else ():
+        for name, lines in json.loads(line).items():
+            found[name].update(lines)
+    return found
+
+
 def main():
     """Print one line per room and the total."""
     measured = Coverage(config_file=str(ROOT / "pyproject.toml"))
     measured.load()
+    measured.get_data().add_lines(executed_by_scripts())
     statements, missing = Counter(), Counter()
     rooms = {name: room_of(Path(name)) for name in measured.get_data().measured_files()}
     for name in filter(rooms.get, rooms):

@@ -22,6 +22,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 MEASURED = "--measured"
+EXECUTED = ROOT / "build/coverage/forked.jsonl"  # a line for each process: {path of a module: [numbers of lines]}
 COPYING = {"install", "export", "update"}  # commands of skillpack that copy skills
 LIBRARIES = {
     "scripts": ("yaml", "jsonschema", "click", "frontmatter"),
@@ -122,7 +123,7 @@ def prepare(kind):
     if kind == "engine":
         warm_up()
     if measurement is not None:
-        measurement.save()  # so that a child saves only what it executes itself
+        measurement.save()  # so that a child notes only what it executes itself
     gc.freeze()  # so that garbage collection in a child does not write to shared pages
     return measurement
 
@@ -161,11 +162,13 @@ def lay_out_cheaply():
 
 
 def start_measurement():
-    """Measure the coverage of the scripts; each child process writes a file of its own."""
+    """Measure the coverage of the scripts; child processes append to ``EXECUTED``: coverage's files take 20 ms each."""
     import coverage
 
     measurement = coverage.Coverage(config_file=str(ROOT / "pyproject.toml"), data_suffix=True)
     measurement.set_option("run:data_file", str(ROOT / measurement.get_option("run:data_file")))
+    EXECUTED.parent.mkdir(parents=True, exist_ok=True)
+    measurement.kept = os.open(EXECUTED, os.O_WRONLY | os.O_CREAT | os.O_APPEND)  # a script may confine itself
     measurement.start()
     return measurement
 
@@ -204,8 +207,9 @@ def run_order(order, files, measurement):
         code = 1
     if measurement is not None:
         measurement.stop()
-        measurement._post_save_work = lambda: None  # noqa: SLF001 - the server has noted which files were never executed
-        measurement.save()
+        data = measurement._collector.data  # noqa: SLF001 - get_data() would write a file
+        executed = json.dumps({name: [*lines] for name, lines in data.items() if lines})
+        os.write(measurement.kept, executed.encode() + b"\n")  # whole, as the file is open for appending
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
