@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import klayout.db as kdb
 
 from layoutkit.errors import GeometryError, TechnologyError
-from layoutkit.extract.connectivity import Nets, electrical_layers, wiring
+from layoutkit.extract.connectivity import DrawnLayers, Nets
 from layoutkit.technology.expressions import Named, Numbered, evaluate, parse, require
 
 if TYPE_CHECKING:
@@ -263,13 +263,13 @@ class NetRegions:
 
     @cached_property
     def _nets(self) -> Nets:
-        electrical = electrical_layers(self._cell, self._technology)
+        electrical = DrawnLayers(self._cell, self._technology).electrical()
         return Nets(self._magnified(electrical.conducting), electrical.joins, 1.0)
 
     @cached_property
     def metal(self) -> tuple[dict[str, kdb.Region], tuple[tuple[str, str], ...]]:
         """The conductors, cuts and capacitor plates, and which of them join."""
-        metal = wiring(self._cell, self._technology)
+        metal = DrawnLayers(self._cell, self._technology).wiring
         return self._magnified(metal.regions), metal.joins
 
     def _magnified(self, regions: dict[str, kdb.Region]) -> dict[str, kdb.Region]:
@@ -327,7 +327,7 @@ def _parts(nets: kdb.Region, region: kdb.Region) -> kdb.Region:
 
 @lru_cache(maxsize=4096)
 def carrier(technology: Technology, layer: str) -> str | None:
-    """Return the name under which ``electrical_layers`` holds ``layer``, None where the layer carries no nets."""
+    """Return the name under which ``DrawnLayers.electrical`` holds ``layer``, None where the layer carries no nets."""
     carriers = {technology.resolve(cut.layer): cut.name for cut in technology.cuts}
     carriers.update({technology.resolve(conductor.layer): conductor.name for conductor in technology.conductors})
     carriers.update({technology.roles[role]: name for role, name in _ROLES.items() if role in technology.roles})

@@ -165,77 +165,6 @@ def read_layers(technology: Technology) -> frozenset[tuple[int, int]]:
     )
 
 
-def electrical_layers(cell: kdb.Cell, technology: Technology) -> ElectricalLayers:
-    """Return the regions of ``cell``, all levels of its hierarchy flattened, as ``technology`` connects them."""
-    return DrawnLayers(cell, technology).electrical()
-
-
-def _electrical(drawn: DrawnLayers) -> ElectricalLayers:
-    technology = drawn.technology
-    metal = drawn.wiring
-    poly, nwell, p_body = drawn.role("poly"), drawn.n_wells(), drawn.p_body() - metal.passives.cells.blocked
-    n_plus, p_plus = drawn.implants("n"), drawn.implants("p")
-    open_diffusion = diffusion(drawn) - poly - metal.passives.cells.blocked
-    conducting = {
-        "n_sd": (open_diffusion & n_plus) - p_plus - nwell,
-        "p_sd": (open_diffusion & p_plus & nwell) - n_plus,
-        "n_tap": (open_diffusion & n_plus & nwell) - p_plus,
-        "p_tap": (open_diffusion & p_plus) - n_plus - nwell,
-        "nwell": nwell,
-        "deep_nwell": drawn.role("deep_nwell"),
-        "p_body": p_body,
-        SUBSTRATE: kdb.Region() if technology.role("pwell") else p_body - drawn.role("deep_nwell") - drawn.cut,
-        "poly": poly - metal.passives.marked,
-        "contact": drawn.layer(technology.contact.layer),
-        **metal.regions,
-    }
-    for spec in technology.passives.values():
-        if spec.bare:
-            conducting["p_sd"] = (conducting["p_sd"] + metal.passives.shapes[spec.name]).merged()
-        if spec.type == "resistor" and (spec.diffusion_of is not None or spec.well):
-            of, cores = carrier(spec), metal.passives.shapes[spec.name]
-            conducting[of] = conducting[of] - cores
-            if spec.well:  # its body is the substrate or the well around it
-                conducting["nwell" if spec.in_p_well else "p_body"] += cores
-    channels = drawn.channels()
-    capacitors = metal.passives.gates + channels.inside(metal.passives.cells.windows)
-    gates = {
-        spec.name: drawn.gates(spec, channels, p_body).outside(capacitors)
-        for _, spec in sorted(technology.devices.items())
-    }
-    sources, blocked = drawn.blocked(gates, open_diffusion)
-    recognised = capacitors.dup()
-    for name, region in gates.items():
-        marked = technology.devices[name].drain_marker  # below its gate the diffusion is longer than the channel
-        recognised += channels.interacting(region) if marked else region
-    return ElectricalLayers(
-        conducting={name: region.merged() for name, region in conducting.items()},
-        joins=(*_silicon_joins(technology), *metal.joins),
-        diffusion=diffusion(drawn),
-        gates=gates,
-        blocked=blocked,
-        sources=sources,
-        unrecognised_gates=drawn.crossings() - recognised - metal.passives.cells.windows,
-        labels={
-            **{c.name: drawn.own_texts(c.label_layer, c.pin_layer) for c in technology.conductors},
-            **{_LABELLED[part]: drawn.own_texts(*names) for part, names in technology.silicon_labels.items()},
-        },
-        pins={
-            **{c.name: drawn.pins(c.pin_layer) for c in technology.conductors if c.pin_layer is not None},
-            **{_LABELLED[part]: drawn.silicon_pins(part) for part in technology.silicon_labels},
-        },
-        passives=metal.passives,
-    )
-
-
-def wiring(cell: kdb.Cell, technology: Technology) -> Wiring:
-    """Return the metal of ``cell``, all levels of its hierarchy flattened, as ``technology`` connects it.
-
-    The cuts on a capacitor's plate join the plate, not the conductor below it.
-    """
-    return DrawnLayers(cell, technology).wiring
-
-
 def device_texts(cell: kdb.Cell, technology: Technology) -> list[tuple[str, kdb.Point]]:
     """Return the texts that name the device of a channel, on all levels, with their places, sorted."""
     role = technology.role("device_text")
@@ -296,7 +225,10 @@ class DrawnLayers:
 
     @cached_property
     def wiring(self) -> Wiring:
-        """The metal of the cell, as ``wiring`` returns it; shared, not to be changed."""
+        """The metal of the cell as the technology connects it; shared, not to be changed.
+
+        The cuts on a capacitor's plate join the plate, not the conductor below it.
+        """
         technology = self.technology
         regions = {conductor.name: self.layer(conductor.layer) for conductor in technology.conductors}
         regions.update({cut.name: self.layer(cut.layer) for cut in technology.cuts})
@@ -317,8 +249,62 @@ class DrawnLayers:
         return Wiring(regions, tuple(joins), drawn_as, passives)
 
     def electrical(self) -> ElectricalLayers:
-        """Return the regions of the cell as ``electrical_layers`` returns them."""
-        return _electrical(self)
+        """Return the regions of the cell as the technology connects them."""
+        technology = self.technology
+        metal = self.wiring
+        poly, nwell, p_body = self.role("poly"), self.n_wells(), self.p_body() - metal.passives.cells.blocked
+        n_plus, p_plus = self.implants("n"), self.implants("p")
+        open_diffusion = diffusion(self) - poly - metal.passives.cells.blocked
+        conducting = {
+            "n_sd": (open_diffusion & n_plus) - p_plus - nwell,
+            "p_sd": (open_diffusion & p_plus & nwell) - n_plus,
+            "n_tap": (open_diffusion & n_plus & nwell) - p_plus,
+            "p_tap": (open_diffusion & p_plus) - n_plus - nwell,
+            "nwell": nwell,
+            "deep_nwell": self.role("deep_nwell"),
+            "p_body": p_body,
+            SUBSTRATE: kdb.Region() if technology.role("pwell") else p_body - self.role("deep_nwell") - self.cut,
+            "poly": poly - metal.passives.marked,
+            "contact": self.layer(technology.contact.layer),
+            **metal.regions,
+        }
+        for spec in technology.passives.values():
+            if spec.bare:
+                conducting["p_sd"] = (conducting["p_sd"] + metal.passives.shapes[spec.name]).merged()
+            if spec.type == "resistor" and (spec.diffusion_of is not None or spec.well):
+                of, cores = carrier(spec), metal.passives.shapes[spec.name]
+                conducting[of] = conducting[of] - cores
+                if spec.well:  # its body is the substrate or the well around it
+                    conducting["nwell" if spec.in_p_well else "p_body"] += cores
+        channels = self.channels()
+        capacitors = metal.passives.gates + channels.inside(metal.passives.cells.windows)
+        gates = {
+            spec.name: self.gates(spec, channels, p_body).outside(capacitors)
+            for _, spec in sorted(technology.devices.items())
+        }
+        sources, blocked = self.blocked(gates, open_diffusion)
+        recognised = capacitors.dup()
+        for name, region in gates.items():
+            marked = technology.devices[name].drain_marker  # below its gate the diffusion is longer than the channel
+            recognised += channels.interacting(region) if marked else region
+        return ElectricalLayers(
+            conducting={name: region.merged() for name, region in conducting.items()},
+            joins=(*_silicon_joins(technology), *metal.joins),
+            diffusion=diffusion(self),
+            gates=gates,
+            blocked=blocked,
+            sources=sources,
+            unrecognised_gates=self.crossings() - recognised - metal.passives.cells.windows,
+            labels={
+                **{c.name: self.own_texts(c.label_layer, c.pin_layer) for c in technology.conductors},
+                **{_LABELLED[part]: self.own_texts(*names) for part, names in technology.silicon_labels.items()},
+            },
+            pins={
+                **{c.name: self.pins(c.pin_layer) for c in technology.conductors if c.pin_layer is not None},
+                **{_LABELLED[part]: self.silicon_pins(part) for part in technology.silicon_labels},
+            },
+            passives=metal.passives,
+        )
 
     def layer(self, name: str) -> kdb.Region:
         """Return the merged shapes of a layer with its fill, without its slots; shared, not to be changed."""

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import klayout.db as kdb
 
 from layoutkit.errors import counted, listed
-from layoutkit.extract.connectivity import Nets, electrical_layers, labelled_gates
+from layoutkit.extract.connectivity import DrawnLayers, Nets, labelled_gates
 from layoutkit.extract.metal_mesh import capacities, mesh_of, minimum_cut
 from layoutkit.extract.single_cuts import WholeLayout, single_places
 
@@ -129,7 +129,7 @@ def judge_currents(
 class _Judge:
     def __init__(self, cell: kdb.Cell, technology: Technology, *, singles: bool) -> None:
         self.technology, self.singles = technology, singles
-        layers = electrical_layers(cell, technology)
+        layers = DrawnLayers(cell, technology).electrical()
         self.nets = Nets(layers.conducting, layers.joins, technology.dbu_um)
         self.channels = [(device, box) for device, boxes in labelled_gates(cell, technology).items() for box in boxes]
         self.places = kdb.Shapes()

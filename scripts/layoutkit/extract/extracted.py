@@ -227,7 +227,7 @@ class Extraction:
         return Device(id=device.id, type=spec.type, model=model, params=params, terminals=nets)
 
     def shapes(self, net: int, layer: str) -> kdb.Region:
-        """Return the shapes of a net on one of the layers of ``electrical_layers``."""
+        """Return the shapes of a net on one of the layers of ``DrawnLayers.electrical``."""
         top = self.lvs.netlist().top_circuit()
         return self.lvs.shapes_of_net(top.net_by_cluster_id(net), self.lvs.polygons_by_name(layer), True)
 

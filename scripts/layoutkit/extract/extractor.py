@@ -16,10 +16,10 @@ import klayout.db as kdb
 
 from layoutkit.extract.cell_devices import SUBSTRATE
 from layoutkit.extract.connectivity import (
+    DrawnLayers,
     ElectricalLayers,
     connect,
     device_texts,
-    electrical_layers,
     read_layers,
 )
 from layoutkit.extract.extracted import (
@@ -64,7 +64,7 @@ def extract(
     why = "extraction does not read it"
     understood = read_layers(technology) | _covers_without_effect(cell, technology)
     covered = coverage(cell, technology, understood, waived_layers, why)
-    layers = electrical_layers(cell, technology)
+    layers = DrawnLayers(cell, technology).electrical()
     metal = metal_nets(layers, layout.dbu)
     around = _surroundings(layers, layout.dbu)
     without_size = _unmeasured(technology, layers, layout.dbu)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import klayout.db as kdb
 
-from layoutkit.extract.connectivity import DrawnLayers, electrical_layers, labelled_gates
+from layoutkit.extract.connectivity import DrawnLayers, labelled_gates
 from layoutkit.extract.metal_mesh import ladder, mean_resistance, mesh_of
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ class _Shapes:
 class _Straps:
     def __init__(self, cell: kdb.Cell, technology: Technology) -> None:
         self.technology = technology
-        layers = electrical_layers(cell, technology)
+        layers = DrawnLayers(cell, technology).electrical()
         metal = [each.name for each in technology.conductors] + [each.name for each in technology.cuts]
         self.layers = {name: _Shapes(layers.conducting[name].merged()) for name in ("contact", *metal)}
         self.sides = _Shapes((layers.conducting["n_sd"] + layers.conducting["p_sd"]).merged())

@@ -14,7 +14,7 @@ import klayout.db as kdb
 
 from layoutkit.draw.ring import RING
 from layoutkit.errors import DeviceNotFoundError, FileError, LayoutkitError, did_you_mean, listed
-from layoutkit.extract.connectivity import Nets, device_texts, wiring
+from layoutkit.extract.connectivity import DrawnLayers, Nets, device_texts
 from layoutkit.layout import files
 from layoutkit.layout.cells import check_flat_size
 
@@ -238,7 +238,7 @@ class Contents:
     @cached_property
     def nets(self) -> Nets:
         """The connected metal."""
-        metal = wiring(self.cell, self.technology)
+        metal = DrawnLayers(self.cell, self.technology).wiring
         return Nets(metal.regions, metal.joins, self.layout.dbu)
 
     @cached_property

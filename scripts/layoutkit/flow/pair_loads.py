@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 import klayout.db as kdb
 
-from layoutkit.extract.connectivity import Nets, electrical_layers, labelled_gates
+from layoutkit.extract.connectivity import DrawnLayers, Nets, labelled_gates
 from layoutkit.extract.single_cuts import WholeLayout, with_second_cuts
 from layoutkit.flow.existing_metal import MetalInCell
 from layoutkit.flow.matched_wires import measured_mirrors
@@ -187,7 +187,7 @@ def with_second_module_cuts(cell: kdb.Cell, job: RoutingJob, routes: Routes) -> 
     layout = cell.layout().dup()
     drawn = layout.cell(cell.name)
     draw_job(layout, drawn, job, routes)
-    layers = electrical_layers(drawn, technology)
+    layers = DrawnLayers(drawn, technology).electrical()
     traced = Nets(layers.conducting, layers.joins, technology.dbu_um)
     channels = kdb.Region()
     for boxes in labelled_gates(drawn, technology).values():

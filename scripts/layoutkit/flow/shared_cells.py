@@ -12,7 +12,7 @@ import klayout.db as kdb
 
 from layoutkit.draw.module import DrawnDummy, Gate, Keepout, Module, Pin
 from layoutkit.errors import listed
-from layoutkit.extract.connectivity import Nets, device_texts, wiring
+from layoutkit.extract.connectivity import DrawnLayers, Nets, device_texts
 from layoutkit.flow.design import make_design
 from layoutkit.flow.hierarchy import outcomes_inside
 from layoutkit.flow.instances import FinishedCell
@@ -221,7 +221,7 @@ def _away_from_cuts(
 def _with_more_pins(finished: FinishedCell, technology: Technology) -> FinishedCell:
     """Return a cell at which wires may arrive on all metal of its nets above their pins, such as risers of modules."""
     module = finished.module
-    drawn = wiring(module.cell, technology)
+    drawn = DrawnLayers(module.cell, technology).wiring
     metal, pins = Nets(drawn.regions, drawn.joins, technology.dbu_um), dict.fromkeys(module.pins)
     for pin in module.pins:
         net = metal.at(pin.layer, pin.box.center())

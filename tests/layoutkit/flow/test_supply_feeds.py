@@ -6,7 +6,7 @@ from pathlib import Path
 import klayout.db as kdb
 
 from layoutkit.circuit import read_netlist
-from layoutkit.extract.connectivity import Nets, wiring
+from layoutkit.extract.connectivity import DrawnLayers, Nets
 from layoutkit.flow.existing_metal import is_resistive
 from layoutkit.flow.routing import draw_job, find_routes
 from layoutkit.flow.routing_job import Endpoint, RoutingJob, WantedNet
@@ -53,7 +53,7 @@ def joined_by_wires(layout, job):
     routes = find_routes(layout, cell, job)
     assert not routes.result.failed
     draw_job(layout, cell, job, routes)
-    metal = wiring(cell, job.technology)
+    metal = DrawnLayers(cell, job.technology).wiring
     above = Nets({name: region for name, region in metal.regions.items() if name != "li1"}, metal.joins, layout.dbu)
     numbers = [above.at("met1", end.box.center()).cluster_id for end in job.nets[0].endpoints]
     return {index for index, number in enumerate(numbers) if number == numbers[RAIL]}

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from layoutkit.drc.check import check
 from layoutkit.errors import LayoutkitError
-from layoutkit.extract.connectivity import Nets, wiring
+from layoutkit.extract.connectivity import DrawnLayers, Nets
 from layoutkit.flow import routing
 from layoutkit.flow.inward_moves import Way
 from layoutkit.flow.matched_wires import Obstacle
@@ -163,7 +163,7 @@ def test_a_rail_touches_the_strap_of_a_tap_ring_of_its_net_or_keeps_its_distance
     assert gap == below - 1000 if below != 1100 else space <= gap < 2 * space  # 100 would be too near
     assert (not routes.result.net("n0").vias) == (below <= 1000)
     assert check(layout, layout.top_cell(), process).summary()["violations"] == []
-    metal = wiring(layout.top_cell(), process)
+    metal = DrawnLayers(layout.top_cell(), process).wiring
     nets = Nets(metal.regions, metal.joins, layout.dbu)
     places = rail.label, kdb.Point(6000, 200)
     assert len({nets.at(process.conductors[1].name, place).cluster_id for place in places}) == 1
@@ -264,7 +264,7 @@ def test_a_tight_frame_keeps_the_rules_and_every_net_in_one_piece(technology, si
     assert tight.boundary.area() < frame.boundary.area()
     violations = check(layout, layout.top_cell(), process).summary()["violations"]
     assert [v["rule_id"] for v in violations] == []
-    metal = wiring(layout.top_cell(), process)
+    metal = DrawnLayers(layout.top_cell(), process).wiring
     nets = Nets(metal.regions, metal.joins, layout.dbu)
     found = {name: {nets.at(process.conductors[1].name, box.center()).cluster_id} for name, box in pins.items()}
     for port in tight.ports:
