@@ -123,7 +123,7 @@ def listed(names: Iterable[object], most: int = MAX_LISTED, joint: str = ", ") -
     return joint.join(known[:most]) + more
 
 
-def joined(words: Sequence[str], last: str = "and") -> str:
+def enumerated(words: Sequence[str], last: str = "and") -> str:
     """Return words for a message, such as ``nmos, pmos and resistor``."""
     return f" {last} ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
 

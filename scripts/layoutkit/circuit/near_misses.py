@@ -17,7 +17,7 @@ from layoutkit.circuit.canonical import canonical_order, natural
 from layoutkit.circuit.channels import gate_length
 from layoutkit.circuit.symmetry import is_capacitor
 from layoutkit.circuit.symmetry_graph import grouped
-from layoutkit.errors import joined
+from layoutkit.errors import enumerated
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
@@ -144,7 +144,7 @@ class _Search:
         yield _Line(
             rank / 2 if switched else rank,
             tuple(parts),
-            f"{shown} {what}, but are not one group: their {joined(differ)} differ",
+            f"{shown} {what}, but are not one group: their {enumerated(differ)} differ",
         )
 
     def _cells(self, devices: Sequence[Device]) -> list[list[Device]]:
@@ -180,7 +180,7 @@ class _Search:
         several = self._overlapping(cell)
         own = [group for group in self._groups.get(first.id, ()) if names <= _members(group)]
         if several:
-            what = f"{'each in ' if len(several) > 1 else ''}{joined(several, 'or')}"
+            what = f"{'each in ' if len(several) > 1 else ''}{enumerated(several, 'or')}"
         elif own:
             what = f"{'' if first.id in own[0].devices else 'cascodes of '}{own[0].id}"
         elif not first.is_mos:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from layoutkit.errors import joined
+from layoutkit.errors import enumerated
 from layoutkit.file_schema import frozen
 
 if TYPE_CHECKING:
@@ -232,4 +232,4 @@ PASSIVE_KINDS = tuple(name for name in DRAWN_KINDS if name not in MOS_KINDS)
 
 def plural_nouns() -> str:
     """Return what can be drawn, for a message: ``MOS transistors, capacitors and resistors``."""
-    return joined(["MOS transistors", *(f"{KINDS[name].noun}s" for name in PASSIVE_KINDS)])
+    return enumerated(["MOS transistors", *(f"{KINDS[name].noun}s" for name in PASSIVE_KINDS)])

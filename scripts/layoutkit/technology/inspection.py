@@ -13,7 +13,7 @@ from pathlib import Path
 from reprlib import repr as short
 from typing import TYPE_CHECKING, Any
 
-from layoutkit.errors import TechnologyError, did_you_mean, joined
+from layoutkit.errors import TechnologyError, did_you_mean, enumerated
 from layoutkit.file_schema import FileSchema, without
 from layoutkit.technology.device_kinds import DRAWN_KINDS, KINDS, MOS_KINDS, FileFields
 from layoutkit.technology.device_names import faults_of_forms, faults_of_names
@@ -217,7 +217,7 @@ class Inspection:
         elif kind in DRAWN_KINDS:
             self._passive(place, entry)
         elif kind is not None:
-            self.add(place, f"type must be {joined(DRAWN_KINDS, 'or')}, got {short(kind)}")
+            self.add(place, f"type must be {enumerated(DRAWN_KINDS, 'or')}, got {short(kind)}")
 
     def _transistor(self, place: str, entry: dict[str, Any]) -> None:
         self._drawn_on(place, [entry[key] for key in ("implant", "bulk_implant", "well") if entry.get(key) is not None])
