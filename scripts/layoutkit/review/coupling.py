@@ -258,25 +258,25 @@ class Coupling:
             p.device.terminals["g"] for p in subject.placed if p.device.is_mos and p.device.terminals["g"] in p.ends
         ]
         loud = self.loud.difference(diodes)  # a diode holds its net
-        feedback = (placed for each in self.groups if each.words == PAIR for placed in each.devices)
-        linear = {placed for placed in feedback if placed.device.terminals["g"] in self.outputs} | self._held_pairs
+        linear = self._held_pairs
         beside = [p for p in beside if p.device.terminals["g"] in loud and not p.ends & own and p not in linear]
         hole = min(around, key=kdb.Polygon.area, default=None)
         beside = [p for p in beside if hole is not None and hole.inside(p.box.center())]
         why = f"the ring of {group.called} holds {names_of(beside)} as well, which turn on and off"
         every = [*group.devices, *beside]
-        return subject.finding("group-apart.ring", len(beside), why, devices=every, cause="in the ring")
+        pair = group.words == PAIR
+        return subject.finding("group-apart.ring", len(beside), why, devices=every, must=pair, cause="in the ring")
 
     @cached_property
     def _held_pairs(self) -> set[PlacedDevice]:
-        """The transistors above a source of current whose gate and drain are outputs of pairs above such sources."""
+        """The transistors of pairs, or above a source of current, whose gates are outputs of pairs and amplifiers."""
         mos = [placed for placed in self.subject.placed if placed.device.is_mos]
         sources = [p for p in mos if p.device.terminals["s"] in self.subject.supplies]
         tails = {p.device.terminals["d"] for p in sources if p.device.terminals["g"] not in self.loud}
         held = [p for p in mos if p.device.terminals["s"] in tails]
         pairs = {placed for each in self.groups if each.words == PAIR for placed in each.devices}
         outputs = {p.device.terminals["d"] for p in held if p in pairs}
-        return {p for p in held if {p.device.terminals["d"], p.device.terminals["g"]} <= outputs}
+        return {p for p in pairs.union(held) if p.device.terminals["g"] in outputs | self.outputs}
 
     def over_logic(self, stage: Sequence[PlacedDevice]) -> list[Remark]:
         """Return remarks on quiet wires over an inverter or the stage of a ring, which disturb what is above them."""

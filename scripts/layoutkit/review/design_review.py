@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from layoutkit.errors import listed
 from layoutkit.review import (
     drive_ways,
+    dummy_transistors,
     floorplan,
     ports_and_cuts,
     room_and_wells,
@@ -47,11 +48,11 @@ _OF_THE_SUBJECT: tuple[Callable[[Subject], Iterable[Remark]], ...] = (
     stage_order.far_in_series,
     stage_order.bipolar_pairs, stage_order.parts_apart, stage_order.power_beside_input, stage_order.far_capacitors,
     room_and_wells.room, room_and_wells.shape, room_and_wells.wide_channels, room_and_wells.empty_rings,
-    room_and_wells.rings, room_and_wells.wide_rings, room_and_wells.lone_dummies, room_and_wells.well_tap,
+    room_and_wells.rings, room_and_wells.wide_rings, dummy_transistors.lone_dummies, room_and_wells.well_tap,
     single_transistors.far_taps, room_and_wells.cut_sizes,
     room_and_wells.domains, room_and_wells.floating_bodies,
     room_and_wells.wells_apart, room_and_wells.single_tap_contacts, single_transistors.unshared_diffusions,
-    single_transistors.split_channels, single_transistors.dummies_between, single_transistors.dummies_away,
+    single_transistors.split_channels, dummy_transistors.dummies_between, dummy_transistors.dummies_away,
     single_transistors.turned_bars, single_transistors.few_contacts,
     ports_and_cuts.wires, ports_and_cuts.poly_wires, ports_and_cuts.climbs, supply_ways.supply_necks,
     supply_ways.through_others, drive_ways.gate_necks, drive_ways.drive_necks, drive_ways.thin_links,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import klayout.db as kdb
 
+from layoutkit.review.dummy_transistors import bare_sides
 from layoutkit.review.matched_roles import LOAD_DIODES, NEARLY, ON_ONE_GATE, PAIR, MatchedDevices
 from layoutkit.review.subject import box_around, centre_of, gap_between, names_of, region_of, turned
 
@@ -340,8 +341,15 @@ class Matching:
         return self.subject.finding("group-unlike.ends", bare, why, devices=group.devices, cause="bare ends")
 
     def _bare_ends(self, group: MatchedDevices) -> int:
-        reach = self.subject.technology.to_dbu(_GUARD_UM)
-        return sum(gap >= reach for placed in group.devices for gap in self._gaps(placed, reach))
+        reach, gaps = self.subject.technology.to_dbu(_GUARD_UM), list[int]()
+        units: list[tuple[kdb.Box, bool]] = []
+        for placed in group.devices:
+            gaps += self._gaps(placed, reach)
+            turns = (bool(finger.around and finger.around.vertical) for finger in placed.fingers)
+            units += zip(placed.boxes, turns, strict=True)
+        bare = [(number // 2, bool(number % 2)) for number, gap in enumerate(gaps) if gap >= reach]
+        others = [box for placed in group.relatives for box in placed.boxes]
+        return bare_sides(self.subject, units, others, bare)
 
     def covered(self, group: MatchedDevices) -> list[Remark]:
         """Return whether foreign wires, or own ones above the straps, cover some devices more than others."""

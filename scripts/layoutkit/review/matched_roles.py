@@ -26,6 +26,7 @@ _UNORDERED = MODULE_TYPES["symmetric_pair"].words
 NEARLY = 0.01  # of a width, by which a pair may differ as by a rounding
 ON_ONE_GATE = "pair on one gate"
 LOAD_DIODES = "load diodes"
+_SPLIT = 3  # transistors of a pair of which one half is two
 _FEWEST_PARTS = 2  # smallest ratio in a source of a current in proportion to the temperature [1]
 _MOST_PARTS = 16  # so many times as wide as the narrowest of a ratio
 
@@ -257,6 +258,7 @@ def _unrecognised(subject: Subject, known: Sequence[MatchedDevices]) -> Iterator
             yield MatchedDevices(words, True, pair, tuple(_relatives(subject, pair)))
     for devices in alike.values():
         yield from _unlike_sources(subject, devices, grouped)
+        yield from _split_pairs(subject, devices)
     for key, own in ratios.items():
         base = own[0].device.terminals.get("g", "")
         ends = {end for placed in own for end in ({placed.device.terminals["e"]} if not base else placed.ends - {base})}
@@ -286,6 +288,19 @@ def _unlike_sources(
         whole = abs(ratio - round(ratio)) <= NEARLY and _FEWEST_PARTS <= round(ratio) <= _MOST_PARTS
         if whole and not any(own.issuperset((one.index, other.index)) for own in grouped):
             yield MatchedDevices(ON_ONE_GATE, True, (one, other), (one, other))
+
+
+def _split_pairs(subject: Subject, devices: Sequence[PlacedDevice]) -> Iterator[MatchedDevices]:
+    """Yield each pair above a tail of which one half is two transistors, as the sense of a common mode is."""
+    above: dict[str, list[PlacedDevice]] = defaultdict(list)
+    nets = (placed.device.terminals for placed in subject.placed if placed.device.is_mos)
+    tails = {net["d"] for net in nets if net["s"] in subject.supplies and net["d"] != net["g"]}
+    for placed in devices:
+        above[placed.device.terminals["s"]].append(placed)
+    for own in (own for net, own in above.items() if net in tails - subject.supplies.nets and len(own) == _SPLIT):
+        gates, drains = ({placed.device.terminals[end] for placed in own} for end in ("g", "d"))
+        if len(gates) == _SPLIT and len(drains) == _SPLIT - 1 and len({placed.area for placed in own}) == 1:
+            yield MatchedDevices(PAIR, True, tuple(own), tuple(_relatives(subject, own)))
 
 
 def _works_as(subject: Subject, one: PlacedDevice, other: PlacedDevice) -> str:

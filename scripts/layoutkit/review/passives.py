@@ -314,8 +314,10 @@ class Passives:
         resistors = [p for p in self.subject.placed if p.device.type == "resistor" and not self.subject.is_idle(p)]
         count = Counter(net for placed in resistors for net in self._ends(placed))
         joints = {net for net, ends in count.items() if ends >= _AT_A_JOINT and net not in self.subject.supplies}
+        joints &= self.subject.number.keys()
         steps = [placed for placed in resistors if len(joints.intersection(self._ends(placed))) > 1]
-        at = {net: [placed for placed in steps if net in self._ends(placed)] for net in joints}
+        order = sorted(joints, key=self.subject.number.__getitem__)
+        at = {net: [placed for placed in steps if net in self._ends(placed)] for net in order}
         chain = [own[0] for own in at.values() if len(own) == 1][:1]
         for placed in chain:  # which grows
             after = (other for net in self._ends(placed) for other in at.get(net, ()) if other not in chain)

@@ -30,7 +30,6 @@ _BARS_UM = 2.0  # gaps up to this between the bars of a resistor are used [um]
 _LEAST_DEVICES = 8  # fewest for which room is judged; a device of several channels counts as two
 _MOST_GAPS = 4  # places without a device that are looked for
 _BESIDE_UM = 2.0  # from a transistor to its dummies [um]
-_DEEPEST = 3  # dummies side by side that guard one end; the hand layouts have up to so many
 _FITS_UM = 2.0  # sides of a place inside a ring that a device would fit into [um]
 _ROW_UM = 35.0  # hand layouts, too, have rows of up to this length [um]
 _WIDE_RATIO = 10  # channels that are at most so many times as wide as long have a gate of little resistance
@@ -350,45 +349,6 @@ def unguarded(subject: Subject, groups: Sequence[MatchedDevices]) -> list[Remark
     lie = "lies" if len(bare) == 1 else "lie"
     why = f"{names_of(bare)}, which must match, {lie} in no ring of taps"
     return subject.finding("well-tap.ring", len(bare), why, devices=bare)
-
-
-def lone_dummies(subject: Subject) -> list[Remark]:
-    """Return the transistors that are always off and in no row or column of working ones: they guard nothing.
-
-    Three dummies in a row guard what is beside them; those beyond guard nothing. What is off between two ports or
-    supplies is a clamp, and with a signal at its gate a capacitor.
-    """
-    reach = subject.technology.to_dbu(_BESIDE_UM)
-    supplies = subject.supplies
-    outside = {*subject.circuit.ports, *supplies.power, *supplies.ground}
-    clamps = [p for p in subject.placed if p.device.is_mos and p.ends <= outside]
-    clamps = [p for p in clamps if len(p.ends) > 1 or p.device.terminals["g"] not in p.ends | supplies.nets]
-    clamped = [box for placed in clamps for box in placed.boxes]
-    used, lone = kdb.Shapes(), [box for box in subject.idle_boxes if box not in clamped]
-    for placed in subject.placed:
-        if placed.device.is_mos and not subject.is_idle(placed):
-            for finger, box in zip(placed.fingers, placed.boxes, strict=True):
-                used.insert(kdb.BoxWithProperties(box, int(finger.around is not None and finger.around.vertical)))
-    for _ in range(_DEEPEST):  # a dummy beside one that guards a transistor does so, too
-        beside = {box: used.each_touching(box.enlarged(reach, reach)) for box in lone}
-        turns = {box: [each.prop_id for each in near if _in_line(box, each)] for box, near in beside.items()}
-        found = [box for box in lone if turns[box]]
-        lone = [box for box in lone if not turns[box]]
-        for box in found:
-            used.insert(kdb.BoxWithProperties(box, turns[box][0]))
-    count = len(lone)
-    why = (
-        f"{count} {'transistors are' if count > 1 else 'transistor is'} always off and "
-        f"{'lie' if count > 1 else 'lies'} beside no transistor to guard"
-    )
-    return subject.finding("rings.dummies", count, why, where=box_around(lone))
-
-
-def _in_line(dummy: kdb.Box, channel: kdb.Shape) -> bool:
-    """Return whether a dummy is in the row of a channel, or in its column with the same gate length."""
-    one, other = (turned(box, upright=bool(channel.prop_id)) for box in (dummy, channel.box))
-    both = min(one.top, other.top) - max(one.bottom, other.bottom)
-    return 2 * both >= min(one.height(), other.height()) or (one.left, one.right) == (other.left, other.right)
 
 
 def well_tap(subject: Subject) -> Iterator[Remark]:

@@ -1,4 +1,4 @@
-"""Findings on transistors one by one: the channels that they are divided into, dummies at, beside and between these.
+"""Findings on transistors one by one: the channels that they are divided into, and dummies at the ends of these.
 
 Also on those on one gate in no matched group, which lie apart or differ, on turned bars of resistors, and on the units
 of matched groups: their order and lengths, and units of the same kind drawn elsewhere.
@@ -6,7 +6,7 @@ of matched groups: their order and lengths, and units of the same kind drawn els
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from itertools import combinations
 from math import dist
 from typing import TYPE_CHECKING
@@ -195,55 +195,6 @@ def unshared_diffusions(subject: Subject) -> list[Remark]:
     most = max((len(placed.boxes) for placed in own), default=0)
     why = f"the channels of {names_of(own)} share no drain or source: {most} diffusions for {most} channels"
     return subject.finding("room.shared", len(own), why, devices=own)
-
-
-def dummies_between(subject: Subject) -> list[Remark]:
-    """Return the rows with as many dummies as working channels, which the ends of the rows do not need."""
-    idle, working = Counter[int](), Counter[int]()
-    rows: dict[int, dict[PlacedDevice, None]] = {}
-    for finger in subject.extraction.dummies:
-        if finger.around is not None:
-            idle[finger.around.diffusion] += 1
-    for placed in subject.placed:
-        count = idle if subject.is_idle(placed) else working
-        for around in (finger.around for finger in placed.fingers if placed.device.is_mos):
-            if around is not None:
-                count[around.diffusion] += 1
-                rows.setdefault(around.diffusion, {})[placed] = None
-    shares = {row: idle[row] / count for row, count in working.items() if count >= _FEWEST_CHANNELS}
-    limit = subject.limits["rings.between"]
-    full = [row for row, share in shares.items() if limit.beyond(share)]
-    most = max(full, key=lambda row: (shares[row], -row), default=0)
-    devices = list(dict.fromkeys(placed for row in full for placed in rows[row]))
-    why = f"{names_of(devices)}: {idle[most]} dummies are in a row with {working[most]} channels"
-    return subject.finding("rings.between", shares.get(most, 0.0), why, devices=devices)
-
-
-def dummies_away(subject: Subject) -> Iterator[Remark]:
-    """Yield the dummies of the user that lie away from the transistors whose nets, type and length they have."""
-    supplies = subject.supplies.nets
-    for placed in subject.placed:
-        if not placed.device.is_mos or len(placed.ends) > 1 or placed.ends & supplies:
-            continue
-        kind, gate = (placed.device.model, placed.device.l), placed.device.terminals["g"]
-        alike = [o for o in subject.placed if o.device.is_mos and (o.device.model, o.device.l) == kind]
-        alike = [other for other in alike if placed.ends & other.ends and not subject.is_idle(other)]
-        if gate not in placed.ends | supplies:  # a capacitor, unless on the gate of another, or cancelling a switch
-            alike = [
-                o
-                for o in alike
-                if o.device.terminals["g"] == gate or (o.id in subject.both_ways and o.area >= placed.area)
-            ]
-        places = [(gap_between(one, its), one, its) for one in placed.boxes for o in alike for its in o.boxes]
-        gap, one, its = min(places, key=lambda each: each[0], default=(0.0, placed.box, placed.box))
-        why = f"the dummy {placed.id}, tied to a net of {names_of(alike)}, lies {subject.um(gap):.3g} um from "
-        why += "them" if len(alike) > 1 else "it"
-        found = subject.finding("rings.away", subject.um(gap), why, devices=[placed], cause="dummies away")
-        upright = bool(placed.fingers[0].around and placed.fingers[0].around.vertical)
-        own, other = turned(one, upright=upright), turned(its, upright=upright)
-        off = 1 - (min(own.top, other.top) - max(own.bottom, other.bottom)) / min(own.height(), other.height())
-        why = f"the dummy {placed.id} is not in the row of {names_of(alike)}, whose net it is on"
-        yield from found or subject.finding("rings.row", min(off, 1.0), why, devices=[placed], cause="dummies away")
 
 
 def far_taps(subject: Subject) -> list[Remark]:

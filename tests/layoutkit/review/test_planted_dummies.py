@@ -1,0 +1,70 @@
+"""Dummies of arrays whose units are islands, pairs of three transistors, and switches in the ring of a pair."""
+
+import pytest
+from planted_layout import Planted, limit, severities
+
+
+def tracks(planted, first=50.0, ports=()):
+    for track, net in enumerate(planted.ends):
+        planted.comb(net, first + track, port=net in {"vss", "vdd", *ports})
+    return planted
+
+
+@pytest.mark.parametrize(("step", "width", "guarded"), [(6.0, 4, True), (6.7, 4, False), (6.0, 5, False)])
+def test_dummies_at_the_step_of_an_array_of_islands(step, width, guarded):
+    """A mirror of four islands, 5 um between their gates; at both ends a dummy so far from the last, of this width."""
+    planted = Planted()
+    for number, x in enumerate((0, 6, 12, 18)):
+        planted.mos(f"M{number}", "nmos", x, 0, 4, 1, f"{'i' if not number else f'o{number}'} i vss vss")
+    for name, x in (("MDA", -step), ("MDB", 18 + step)):
+        planted.mos(name, "nmos", x, 0, width, 1, "vss vss vss vss")
+    review = tracks(planted, ports=("i", "o1", "o2", "o3")).review()
+    assert severities(review, "group-unlike", "of current mirror M0, M1, M2, M3 ha") == (
+        set() if guarded else {"should"}
+    )
+    assert severities(review, "rings", "beside no transistor to guard") == (set() if guarded else {"should"})
+
+
+def test_islands_without_dummies_have_bare_ends():
+    planted = Planted()
+    for number, x in enumerate((0, 6, 12, 18)):
+        planted.mos(f"M{number}", "nmos", x, 0, 4, 1, f"{'i' if not number else f'o{number}'} i vss vss")
+    review = tracks(planted, ports=("i", "o1", "o2", "o3")).review()
+    assert severities(review, "group-unlike", "8 ends of the rows of current mirror M0, M1, M2, M3") == {"should"}
+
+
+@pytest.mark.parametrize(
+    ("sizes", "drain", "expected"), [((4, 4, 4), "y", {"should"}), ((4, 4, 2), "y", set()), ((4, 4, 4), "z", set())]
+)
+def test_a_pair_of_which_one_half_is_two_transistors(sizes, drain, expected):
+    """The sense of a common mode; of unlike sizes, or with a drain each, they are no pair."""
+    planted = Planted()
+    for name, x, nets, size in zip(("M1", "M2", "M3"), (0, 3, 14), ("x cm", "y op", f"{drain} on"), sizes, strict=True):
+        planted.mos(name, "nmos", x, 0, size, 1, f"{nets} t vss")
+    planted.mos("M4", "nmos", 30, 0, 4, 2, "t bias vss vss")
+    ports = ("x", "y", "z", "cm", "op", "on", "bias")
+    review = tracks(planted, ports=ports).review()
+    assert severities(review, "group-apart", "differential pair M1, M2, M3") == expected
+
+
+@pytest.mark.parametrize(
+    ("number", "clocked", "expected"), [(2, True, {"should"}), (3, True, {"must"}), (3, False, set())]
+)
+def test_switches_in_the_ring_of_an_input_pair(number, clocked, expected):
+    """So many inverters' transistors, or sources of current, beside the pair."""
+    assert limit("group-apart.ring", "must") == 2
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, 4, 1, "x in t vss")
+    planted.mos("M2", "nmos", 3.2, 0, 4, 1, "y inb t vss")
+    planted.mos("M3", "nmos", 60, 0, 4, 1, "t bias vss vss")
+    for each in range(number):
+        gate = f"c{each}" if clocked else "bias"
+        planted.mos(f"MN{each}", "nmos", (6.4, 8.8, -2.6)[each], 0, 4, 1, f"d{each} {gate} vss vss")
+        if clocked:
+            planted.mos(f"MP{each}", "pmos", 20 + 6 * each, 0, 4, 1, f"d{each} {gate} vdd vdd")
+    for box in ((-4, -1.4, 15, -1.1), (-4, 5.7, 15, 6), (-4, -1.4, -3.7, 6), (14.7, -1.4, 15, 6)):
+        planted.box("COMP", *box)
+        planted.box("Pplus", *box)
+    for track, net in enumerate(planted.ends):
+        planted.comb(net, -6 if net == "vss" else 18.0 + track, port=net != "t")
+    assert severities(planted.review(), "group-apart", "the ring of differential pair M1, M2") == expected
