@@ -144,6 +144,10 @@ def thin_links(subject: Subject) -> Iterator[Remark]:
             points = [kdb.Box(p.x, p.y, p.x, p.y) for p in feeds.points if p.conductor == first]
             if end in placed.device.kind.ends and points and subject.current(placed) and not subject.is_idle(placed):
                 ends[placed] = ends.get(placed, []) + points
+        drawn = [technology.conductor(name) for name in subject.metal(net)]
+        narrow = min((each.current_ma(each.width * technology.dbu_um) or inf for each in drawn), default=inf)
+        if 1000 * sum(_steady(subject, placed) for placed in ends) < least * narrow:
+            continue
         starts = [(name, kdb.Box(point, point)) for name, point, _ in subject.labels.get(net, ())]
         if not starts and ends:
             largest = max(ends, key=lambda each: (subject.current(each) or 0.0, -each.index))
@@ -152,7 +156,7 @@ def thin_links(subject: Subject) -> Iterator[Remark]:
         found: list[tuple[float, float, Neck]] = []
         for neck in necks(subject, net, starts, known) if known else ():
             allowed = technology.conductor(neck.conductor).current_ma(subject.um(neck.width)) or inf
-            carried = 1000 * sum(subject.current(placed) or 0.0 for placed in neck.devices)
+            carried = 1000 * sum(_steady(subject, placed) for placed in neck.devices)
             if least <= carried / allowed < 1.0 and neck.squares >= _THIN and subject.um(neck.length) >= _THIN_UM:
                 found.append((neck.squares, carried, neck))
         if not found:
@@ -167,6 +171,13 @@ def thin_links(subject: Subject) -> Iterator[Remark]:
             "electromigration.thin", widest / neck.width, why, where=neck.box, devices=neck.devices, nets=[net],
             cause="thin links",
         )  # fmt: skip
+
+
+def _steady(subject: Subject, placed: PlacedDevice) -> float:
+    """Return the current of a device, no more than what is in series with it lets through. [A]"""
+    limited = [subject.currents.limited[name] for name in placed.names if name in subject.currents.limited]
+    known = subject.current(placed) or 0.0
+    return min(known, sum(limited)) if limited else known
 
 
 def _widest(subject: Subject, net: str) -> tuple[int, str]:

@@ -17,6 +17,7 @@ from layoutkit.review.finding import Spot
 from layoutkit.review.pieces import rectangles
 from layoutkit.review.room_and_wells import rings_of
 from layoutkit.review.subject import box_around, kept, names_of
+from layoutkit.review.supply_ways import MOST_CONTACTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -69,6 +70,14 @@ class WireWay(NamedTuple):
         return f"{subject.um(self.length):.3g} um, mostly {listed(parts)}"
 
 
+class _Joint(NamedTuple):
+    """Where a stretch of a wire meets another one: the place, that one, and the resistance of the cuts. [dbu, ohm]"""
+
+    place: kdb.Box
+    other: _Node
+    ohm: float
+
+
 class Ways:
     """The ways from some places of a net (Dijkstra, 1959), which enter each stretch of a wire at one place.
 
@@ -83,7 +92,10 @@ class Ways:
         self.sheets = {each.name: each.sheet_ohm or 0.0 for each in subject.technology.conductors}
         self.cuts = {each.name: each.resistance_ohm or 0.0 for each in subject.technology.cuts}
         self.stretch = subject.technology.to_dbu(_STRETCH_UM)
+        self.boxes = [outline.bbox() for _, outline in self.pieces.pieces]
+        self.upright = [box.height() > box.width() for box in self.boxes]
         self.found: dict[_Node, tuple[float, kdb.Box, _Node | None]] = {}  # resistance, where and from what it enters
+        joints: dict[int, dict[int, list[_Joint]]] = {}
         waiting: list[tuple[float, int, _Node, _Node | None]] = []
         entries: list[kdb.Box] = []
 
@@ -100,42 +112,49 @@ class Ways:
             if node in self.found:
                 continue
             self.found[node] = ohm, entries[entry], before
-            for place, other, own in self._next(node):
-                note(ohm + self._ohm(node, place) + own, place, other, node)
+            piece, number = node
+            if piece not in joints:
+                joints[piece] = self._joints(piece)
+            for joint in joints[piece].get(number, ()):
+                if joint.other not in self.found:
+                    note(ohm + self._ohm(node, joint.place) + joint.ohm, joint.place, joint.other, node)
 
-    def _next(self, node: _Node) -> Iterator[tuple[kdb.Box, _Node, float]]:
-        """Yield where a stretch of a wire meets others, these, and the resistance of the cuts there. [ohm]"""
-        piece, number = node
-        box, upright = self._box(piece)
-        for other in (number - 1, number + 1):
-            at = (box.bottom if upright else box.left) + max(number, other) * self.stretch
-            if other >= 0 and at < (box.top if upright else box.right):
-                line = kdb.Box(box.left, at, box.right, at) if upright else kdb.Box(at, box.bottom, at, box.top)
-                yield line, (piece, other), 0.0
-        joints: dict[tuple[_Node, str], list[kdb.Box]] = {}
+    def _joints(self, piece: int) -> dict[int, list[_Joint]]:
+        """Return where each stretch of a piece meets others, and the next stretches of the same piece."""
+        cuts: dict[tuple[int, _Node, str], list[kdb.Box]] = {}
         for link in self.pieces.links[piece]:
-            if self._node(piece, link.where) == node:
-                joints.setdefault((self._node(link.other, link.where), link.layer), []).append(link.where)
-        for (far, layer), places in joints.items():
-            yield places[0], far, self.cuts.get(layer, 0.0) / len(places)
+            _, number = self._node(piece, link.where)
+            cuts.setdefault((number, self._node(link.other, link.where), link.layer), []).append(link.where)
+        found: dict[int, list[_Joint]] = {}
+        for (number, other, layer), places in cuts.items():
+            ohm = self.cuts.get(layer, 0.0) / len(places)
+            found.setdefault(number, []).append(_Joint(places[0], other, ohm))
+        box, upright = self.boxes[piece], self.upright[piece]
+        for number in range(1, self._last(piece) + 1):
+            at = (box.bottom if upright else box.left) + number * self.stretch
+            line = kdb.Box(box.left, at, box.right, at) if upright else kdb.Box(at, box.bottom, at, box.top)
+            for one, next_one in ((number, number - 1), (number - 1, number)):
+                found.setdefault(one, []).append(_Joint(line, (piece, next_one), 0.0))
+        return found
 
-    def _box(self, piece: int) -> tuple[kdb.Box, bool]:
-        """Return the box of a piece, and whether it is higher than wide."""
-        box = self.pieces.pieces[piece][1].bbox()
-        return box, box.height() > box.width()
+    def _last(self, piece: int) -> int:
+        """Return the number of the last stretch of a piece."""
+        box = self.boxes[piece]
+        return max(0, (box.height() if self.upright[piece] else box.width()) - 1) // self.stretch
 
     def _node(self, piece: int, place: kdb.Box) -> _Node:
         """Return the stretch of a piece at a place."""
-        box, upright = self._box(piece)
-        along = place.center().y - box.bottom if upright else place.center().x - box.left
-        last = max(0, (box.height() if upright else box.width()) - 1) // self.stretch
-        return piece, min(max(0, along // self.stretch), last)
+        box = self.boxes[piece]
+        if box.width() <= self.stretch >= box.height():
+            return piece, 0
+        middle = place.center()
+        along = middle.y - box.bottom if self.upright[piece] else middle.x - box.left
+        return piece, min(max(0, along // self.stretch), self._last(piece))
 
     def _ohm(self, node: _Node, place: kdb.Box) -> float:
         """Return the resistance of a stretch from where the way enters it to a place. [ohm]"""
-        name, outline = self.pieces.pieces[node[0]]
-        box, (x, y) = outline.bbox(), _apart(self.found[node][1], place)
-        return self.sheets[name] * (x / max(1, box.height()) + y / max(1, box.width()))
+        box, (x, y) = self.boxes[node[0]], _apart(self.found[node][1], place)
+        return self.sheets[self.pieces.pieces[node[0]][0]] * (x / max(1, box.height()) + y / max(1, box.width()))
 
     def _at(self, conductor: str, place: kdb.Box) -> tuple[float, _Node] | None:
         """Return the resistance to a place of a conductor, and the stretch there that has it."""
@@ -207,7 +226,7 @@ class Taps(NamedTuple):
 @kept
 def far_taps(subject: Subject, net: str) -> list[Taps]:
     """Return the taps of a supply that a way of much resistance leads to, or inside which there is much."""
-    if net not in subject.labels:
+    if net not in subject.labels or subject.shapes(net, "contact").count() > MOST_CONTACTS:
         return []
     ways, first = from_ports(subject, net), subject.technology.conductors[0].name
     contacts, found = subject.shapes(net, "contact"), []
