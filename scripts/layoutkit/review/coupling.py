@@ -10,7 +10,7 @@ import klayout.db as kdb
 
 from layoutkit.review.matched_devices import is_gate
 from layoutkit.review.matched_roles import PAIR, feet
-from layoutkit.review.passives import joined_by_capacitors
+from layoutkit.review.passives import coupled_ports, joined_by_capacitors
 from layoutkit.review.room_and_wells import rings_of
 from layoutkit.review.subject import box_around, longer_side, names_of, region_of, wire_length
 
@@ -206,7 +206,8 @@ class Coupling:
             return []  # a bottom plate on a supply is a shield
         moved = (self.quiet | self.moved) & self._inputs
         inputs = self.quiet | moved if ends & self.loud else moved
-        nets = self.loud | {*subject.supplies.power} | (set() if ends & self._inputs else inputs)
+        nets = self.loud | coupled_ports(subject.circuit) - subject.supplies.nets | {*subject.supplies.power}
+        nets |= set() if ends & self._inputs else inputs
         below = names[: names.index(lower)]
         return self._crossed(body, nets - ends, below, f"under capacitor {placed.id}", [placed], shielded=True)
 

@@ -29,7 +29,7 @@ from layoutkit.review.ports_and_cuts import PortsAndCuts
 from layoutkit.review.repeated_cells import arrays_of, cell_numbers, loads, matrix, repeated, scattered_units
 from layoutkit.review.subject import Subject
 from layoutkit.review.symmetric_halves import SymmetryReview
-from layoutkit.review.ways import tap_ways
+from layoutkit.review.ways import tap_ways, unlike_rows
 from layoutkit.review.wire_runs import WireRuns
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ _OF_THE_SUBJECT: tuple[Callable[[Subject], Iterable[Remark]], ...] = (
     stage_order.bipolar_pairs, stage_order.parts_apart, stage_order.power_beside_input, stage_order.far_capacitors,
     room_and_wells.room, room_and_wells.shape, room_and_wells.wide_channels, room_and_wells.empty_rings,
     room_and_wells.rings, room_and_wells.wide_rings, dummy_transistors.lone_dummies, room_and_wells.well_tap,
-    single_transistors.far_taps, room_and_wells.cut_sizes,
+    single_transistors.far_taps, single_transistors.along_channels, room_and_wells.cut_sizes,
     room_and_wells.domains, room_and_wells.floating_bodies,
     room_and_wells.wells_apart, room_and_wells.single_tap_contacts, single_transistors.unshared_diffusions,
     single_transistors.split_channels, dummy_transistors.dummies_between, dummy_transistors.dummies_away,
@@ -110,6 +110,7 @@ def _review(subject: Subject, not_compared: Sequence[Unjudged]) -> Review:
         electrical.findings(),
         electrical.unlike_drops(groups),
         tap_ways(subject, electrical.networks),
+        unlike_rows(subject, groups),
         PortsAndCuts(electrical).findings(),
         matching.findings(),
         single_transistors.matched_units(subject, groups),

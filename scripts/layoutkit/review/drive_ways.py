@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import klayout.db as kdb
 
 from layoutkit.review.currents import USUAL_REFERENCE
-from layoutkit.review.pieces import rectangles
+from layoutkit.review.pieces import MESH_CONTACTS, rectangles
 from layoutkit.review.ports_and_cuts import Extents, gate_contacts
 from layoutkit.review.subject import PlacedDevice, names_of, region_of
-from layoutkit.review.supply_ways import MOST_CONTACTS, mirrored, neck_findings, necks, port_rails
+from layoutkit.review.supply_ways import mirrored, neck_findings, necks, port_rails
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -77,7 +77,7 @@ def drive_necks(subject: Subject) -> Iterator[Remark]:
         strong = _drive(subject, ends)
         if not most.beyond(strong.full / least) or strong.mean < mean * least:
             continue
-        many = subject.shapes(net, "contact").count() > MOST_CONTACTS and net in subject.supplies
+        many = subject.shapes(net, "contact").count() > MESH_CONTACTS and net in subject.supplies
         if many or any(map(subject.is_full, ends)):
             continue
         starts = [(name, kdb.Box(point, point)) for name, point, _ in subject.labels.get(net, ())]

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
     from layoutkit.review.subject import Subject
 
+MESH_CONTACTS = 3000
+"""Supplies of more contacts are meshes over power devices, in which no wire is the only way."""
+
 
 class Link(NamedTuple):
     """Where a piece meets another one: its number, the conductor or cut that joins them, and the place. [dbu]"""

@@ -16,7 +16,7 @@ import klayout.db as kdb
 from layoutkit.circuit.recognise import MODULE_TYPES
 from layoutkit.review.matched_devices import is_gate
 from layoutkit.review.matched_roles import PAIR, MatchedDevices
-from layoutkit.review.subject import gap_between, names_of, region_of, turned
+from layoutkit.review.subject import gap_between, longer_side, names_of, region_of, turned
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 _NARROW = 4  # channels so many times as long as wide lie side by side across their length
 _FLANK_UM = 2.0  # from a transistor to the dummies beside it [um]
 _FEWEST_BITS = 3  # transistors in parallel from which on they are the bits of a current
+_BESIDE_UM = 1.0  # from a channel to the wires beside it [um]
+_AS_LONG = 1.05  # a channel that is as long as its longer side is longer than wide
 _SQUARE = 0.9  # shorter over longer side of a bar that may lie in either direction
 _FEWEST_CHANNELS = 4  # of a diffusion in which dummies at the ends alone are fewer than its channels
 _MIRROR = MODULE_TYPES["current_mirror"].words
@@ -195,6 +197,28 @@ def unshared_diffusions(subject: Subject) -> list[Remark]:
     most = max((len(placed.boxes) for placed in own), default=0)
     why = f"the channels of {names_of(own)} share no drain or source: {most} diffusions for {most} channels"
     return subject.finding("room.shared", len(own), why, devices=own)
+
+
+def along_channels(subject: Subject) -> Iterator[Remark]:
+    """Yield the drains whose wires run along the whole of a long channel, over it or beside it, beside its gate."""
+    reach, rule = subject.technology.to_dbu(_BESIDE_UM), subject.limits["foreign-over-gates.along"]
+    for placed in (each for each in subject.placed if each.device.is_mos and not subject.is_idle(each)):
+        net, gate = placed.device.terminals["d"], placed.device.terminals["g"]
+        box = max(placed.boxes, key=lambda each: (longer_side(each), str(each)))
+        is_long = subject.um(longer_side(box)) <= _AS_LONG * max(finger.l_um for finger in placed.fingers)
+        if net in subject.supplies or net == gate or not (is_long and rule.beyond(subject.um(longer_side(box)))):
+            continue
+        upright, near = box.height() > box.width(), kdb.Region(box.enlarged(reach))
+        drawn = (piece.bbox() for metal in subject.metal(net).values() for piece in (metal & near).each())
+        spans = (turned(each, upright=upright) for each in drawn)
+        whole = turned(box, upright=upright)
+        covered = region_of(kdb.Box(max(s.left, whole.left), 0, min(s.right, whole.right), 1) for s in spans).merged()
+        length = subject.um(covered.area())
+        why = f"{net}, the drain of {placed.id}, runs {length:.3g} um over or beside its channel, which is "
+        why += f"{subject.um(longer_side(box)):.3g} um long, and its gate {gate}"
+        yield from subject.finding(
+            "foreign-over-gates.along", length, why, where=box, devices=[placed], nets=[net, gate], cause="along"
+        )
 
 
 def far_taps(subject: Subject) -> list[Remark]:

@@ -11,7 +11,7 @@ import klayout.db as kdb
 from layoutkit.review.finding import Spot
 from layoutkit.review.floorplan import rails_of
 from layoutkit.review.matched_roles import feet
-from layoutkit.review.pieces import rectangles
+from layoutkit.review.pieces import MESH_CONTACTS, rectangles
 from layoutkit.review.ports_and_cuts import Extents
 from layoutkit.review.room_and_wells import rings_of
 from layoutkit.review.subject import PlacedDevice, box_around, gap_between, longer_side, names_of, region_of
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from layoutkit.review.pieces import Pieces
     from layoutkit.review.subject import Subject
 
-MOST_CONTACTS = 3000  # supplies of more are meshes over power devices
 _ALIKE = 0.1  # widths that differ by at most this much are one wire [1]
 _STAYS = 0.5  # share of the devices behind a wire from which on its next piece is the same wire
 _BLOCK = 4  # channels behind a wire from which on it feeds a block
@@ -60,7 +59,7 @@ def supply_necks(subject: Subject) -> Iterator[Remark]:
     gates = feet(subject)
     sources = mirrored(subject) | {d.id for d in subject.circuit.devices if d.is_mos and d.terminals["g"] in gates}
     for net in [net for net in subject.nets if net in subject.supplies]:
-        if subject.shapes(net, "contact").count() > MOST_CONTACTS:
+        if subject.shapes(net, "contact").count() > MESH_CONTACTS:
             continue
         labels = [(name, kdb.Box(point, point)) for name, point, _ in subject.labels.get(net, ())]
         rails = port_rails(subject, net, labels)
@@ -142,11 +141,15 @@ def through_others(subject: Subject) -> Iterator[Remark]:
     limit = subject.limits["supply-drop.through"]
     for net in [net for net in subject.nets if net in subject.supplies]:
         ends = supply_ends(subject, net)
-        if subject.shapes(net, "contact").count() > MOST_CONTACTS or not limit.beyond(_strength(subject, ends)):
+        if subject.shapes(net, "contact").count() > MESH_CONTACTS or not limit.beyond(_strength(subject, ends)):
             continue
         ways, worst = _Ways(subject, net, ends), (0.0, kdb.Region(), list[PlacedDevice](), list[PlacedDevice]())
+        loud, behind = _outputs(subject, ends), dict[tuple[PlacedDevice, ...], tuple[kdb.Region, list[PlacedDevice]]]()
         for region, inside in _hosts(subject, net, ends):
             own = _strength(subject, inside)
+            if loud and _is_mirror(subject, inside):
+                working = [placed for placed in inside if not subject.is_idle(placed)]
+                behind.setdefault(tuple(p for p in ways.lost(region) if p in loud), (region, working))
             if _strength(subject, ends) - own > worst[0] * max(own, 1.0):
                 gates = {placed.device.terminals.get("g") for placed in inside}
                 fed = [p for p in ways.lost(region) if p not in inside and p.device.terminals.get("g") not in gates]
@@ -167,6 +170,28 @@ def through_others(subject: Subject) -> Iterator[Remark]:
             nets=[net],
             must=any(placed.device.is_mos for placed in working),
         )
+        for outputs, (where, mirror) in behind.items():
+            told = limit.beyond(figure) and {*outputs} <= {*fed}
+            drives = "drives an output" if len(outputs) == 1 else "drive outputs"
+            why = f"{net} reaches {names_of(outputs)}, which {drives}, only through the straps or the ring of "
+            why += f"{names_of(mirror)}, a mirror, whose sources the current shifts"
+            yield from subject.finding(
+                "supply-drop.behind", 0 if told else len(outputs), why, where=where.bbox(), nets=[net],
+                devices=[*mirror, *outputs],
+            )  # fmt: skip
+
+
+def _is_mirror(subject: Subject, devices: Iterable[PlacedDevice]) -> bool:
+    """Return whether all devices of a diffusion or ring that work are those of mirrors."""
+    working, sources = [placed for placed in devices if not subject.is_idle(placed)], mirrored(subject)
+    return bool(working) and all(not sources.isdisjoint(placed.names) for placed in working)
+
+
+def _outputs(subject: Subject, ends: Iterable[PlacedDevice]) -> list[PlacedDevice]:
+    """Return the transistors whose drain is an output that moves: of those on no mirror."""
+    ports = {port for port, use in subject.roles.ports.items() if use.direction == "output"}
+    sources = mirrored(subject)
+    return [p for p in ends if p.device.is_mos and p.device.terminals["d"] in ports and sources.isdisjoint(p.names)]
 
 
 def _strength(subject: Subject, devices: Iterable[PlacedDevice]) -> float:

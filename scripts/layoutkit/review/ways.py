@@ -14,16 +14,16 @@ import klayout.db as kdb
 from layoutkit.errors import listed
 from layoutkit.parasitics.layout_circuit import FeedPoint, Feeds
 from layoutkit.review.finding import Spot
-from layoutkit.review.pieces import rectangles
+from layoutkit.review.pieces import MESH_CONTACTS, rectangles
 from layoutkit.review.room_and_wells import rings_of
-from layoutkit.review.subject import box_around, kept, names_of
-from layoutkit.review.supply_ways import MOST_CONTACTS
+from layoutkit.review.subject import box_around, gap_between, kept, names_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from layoutkit.parasitics.net_network import NetNetwork
     from layoutkit.review.finding import Remark
+    from layoutkit.review.matched_roles import MatchedDevices
     from layoutkit.review.subject import PlacedDevice, Subject
 
 _STRETCH_UM = 4.0  # of a wire: ways that leave it and come back farther on are found [um]
@@ -226,7 +226,7 @@ class Taps(NamedTuple):
 @kept
 def far_taps(subject: Subject, net: str) -> list[Taps]:
     """Return the taps of a supply that a way of much resistance leads to, or inside which there is much."""
-    if net not in subject.labels or subject.shapes(net, "contact").count() > MOST_CONTACTS:
+    if net not in subject.labels or subject.shapes(net, "contact").count() > MESH_CONTACTS:
         return []
     ways, first = from_ports(subject, net), subject.technology.conductors[0].name
     contacts, found = subject.shapes(net, "contact"), []
@@ -289,3 +289,45 @@ def _fed(subject: Subject, net: str, ohm: float, taps: Taps) -> str:
 def _along(subject: Subject, net: str, ohm: float, taps: Taps) -> str:
     first = subject.technology.conductors[0].name
     return f"of {taps.name} on {net}, the far end is joined only by {first}, {ohm:.3g} ohm from the end that is fed"
+
+
+def unlike_rows(subject: Subject, groups: Sequence[MatchedDevices]) -> Iterator[Remark]:
+    """Yield the matched groups with rows of sources that a supply reaches by ways of unlike resistance."""
+    for group in groups:
+        nets = {placed.device.terminals.get("s", "") for placed in group.devices}
+        net = nets.pop() if len(nets) == 1 else ""
+        if net not in subject.supplies or net not in subject.labels or not group.devices[0].device.is_mos:
+            continue
+        if subject.shapes(net, "contact").count() > MESH_CONTACTS:
+            continue
+        rows: dict[int, list[tuple[float, kdb.Box]]] = defaultdict(list)
+        for placed in group.devices:
+            own = subject.feeds(net).get((placed, "s"))
+            for at in own.points if own is not None else ():
+                ohm = from_ports(subject, net).ohm(at.conductor, kdb.Box(at.x, at.y, at.x, at.y))
+                if ohm is not None:
+                    rows[_row(placed, at)].append((ohm, kdb.Box(at.x, at.y, at.x, at.y)))
+        means = {number: sum(ohm for ohm, _ in own) / len(own) for number, own in rows.items()}
+        if len(means) < 2:
+            continue
+        least, most = (pick(means, key=lambda row: (means[row], row)) for pick in (min, max))
+        near, far = (box_around(place for _, place in rows[row]) for row in (least, most))
+        if not subject.limits["supply-drop.ohms"].beyond(means[most] - means[least]):
+            continue
+        known = ((means[least], _at(subject, near)), (means[most], _at(subject, far)))
+        places = " and ".join(f"{ohm:.3g} ohm at ({at})" for ohm, at in known)
+        why = f"the best ways from the port of {net} to the sources of {group.called} differ: {places}"
+        figure = means[most] / max(means[least], 1e-3)
+        yield from subject.finding("supply-drop.rows", figure, why, where=far, devices=group.devices, nets=[net])
+
+
+def _row(placed: PlacedDevice, at: FeedPoint) -> int:
+    """Return the number of the diffusion of a device that a contact is on."""
+    point = kdb.Point(at.x, at.y)
+    whole = zip(placed.fingers, placed.boxes, strict=True)
+    near = min(whole, key=lambda each: (gap_between(each[1], kdb.Box(point, point)), str(each[1])))
+    return near[0].around.diffusion if near[0].around is not None else -1
+
+
+def _at(subject: Subject, box: kdb.Box) -> str:
+    return f"{subject.um(box.center().x):.1f}, {subject.um(box.center().y):.1f}"

@@ -769,3 +769,32 @@ def test_the_metal_of_a_dummy_plate_leads_somewhere(plate, expected):
         planted.erase("FuseTop", 17, -1, 25, 7)
         planted.erase("Via4", 17, -1, 25, 7)
     assert severities(planted.review(), "dead-metal", "of vss lead nowhere") == expected
+
+
+@pytest.mark.parametrize(("coupled", "expected"), [(True, {"should"}), (False, set())])
+def test_a_signal_that_a_capacitor_couples_in_under_another_one(coupled, expected):
+    """A port on nothing but a plate carries a signal; a bias on a gate as well as a plate stands still."""
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, 4, 1, "a b vss vss")
+    if not coupled:
+        planted.mos("M2", "nmos", 8, 0, 4, 1, "rf rf vss vss")
+    planted.plate("C1", 30, 20, 5, "rf b")
+    planted.plate("C2", 50, 20, 5, "x a")
+    planted.label("x", "Metal5", 52, 22)
+    for net, track in (("a", 10), ("b", 12), ("vss", -4)):
+        if net in planted.ends:
+            planted.comb(net, track, right=60 if net == "a" else 40 if net == "b" else None)
+    planted.via3("b", 31, 12)
+    planted.box("Metal4", 30.8, 12, 31.2, 20, "b")
+    planted.via3("a", 51, 10)
+    planted.box("Metal4", 50.8, 10, 51.2, 20, "a")
+    planted.box("Metal3", 45, 22, 60, 22.3, "rf")
+    planted.via3("rf", 46, 22.15)
+    planted.square("Via4", 46, 22.15, 0.26)
+    planted.box("Metal5", 34, 22, 46.2, 22.4, "rf")
+    if not coupled:
+        planted.comb("rf", 16, right=60.2)
+        planted.box("Metal3", 60, 16, 60.2, 22.3, "rf")
+    else:
+        planted.label("rf", "Metal3", 59, 22.15)
+    assert severities(planted.review(), "passives", "wires of rf run") == expected

@@ -273,6 +273,54 @@ def test_a_plate_that_only_touches_the_straps_of_a_weak_transistor(reach, expect
     assert {each.severity for each in through(planted)} == expected
 
 
+@pytest.mark.parametrize(
+    ("mirror", "on_rail", "expected"), [(True, False, {"should"}), (True, True, set()), (False, False, set())]
+)
+def test_an_output_stage_behind_the_straps_of_a_mirror(mirror, on_rail, expected):
+    """The stage is no stronger than the mirror, so that its current alone is no fault; its sources share the way."""
+    planted, per_um = Planted(), GF.device("nmos").saturation_ma_um
+    width, gate = 1 / per_um, "a" if mirror else "in"
+    planted.mos("M1", "nmos", 0, 0, width, 0.28, f"a {gate} vss vss")
+    planted.mos("M5", "nmos", -12, 0, width, 0.28, f"b {gate} vss vss")
+    own = planted.ends["vss"][:]
+    planted.mos("M2", "nmos", 12, 0, 1.2 / per_um / 4, 0.28, "out in2 vss vss", fingers=4)
+    planted.mos("M3", "pmos", 24, 20, 2, 0.28, "out in2 vdd vdd")
+    strong, planted.ends["vss"] = planted.ends["vss"][3:], own
+    for net, track in (("a", 30), ("in", 31), ("out", 32), ("in2", 33), ("b", 34), ("vdd", 36)):
+        if net in planted.ends:
+            planted.comb(net, track)
+    planted.comb("vss", -6, left=-13, right=20, width=2)
+    planted.box("Metal1", 0.15, width - 0.2, 0.45, width + 2.2, "vss")
+    for x, y in strong if on_rail else [(0.3, width + 2), *strong]:
+        planted.column("vss", x, y, -6 if on_rail else width + 2)
+    planted.box("Metal3", 0.1, width + 1.86, strong[-1][0] + 0.2, width + 2.14, "vss")
+    assert {each.severity for each in through(planted) if "drives an output" in each.why} == expected
+
+
+def rows(ohm):
+    """Return a mirror in two rows, the ground of the upper one by a wire of so many ohm more."""
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, 4, 1, "ref ref vss vss", fingers=2)
+    low = planted.ends["vss"][:]
+    planted.mos("M2", "nmos", 0, 20, 4, 1, "out ref vss vss", fingers=2)
+    high, planted.ends["vss"] = [each for each in planted.ends["vss"] if each not in low], low
+    planted.comb("ref", 8)
+    planted.comb("out", 30)
+    planted.comb("vss", -6, left=-8, width=2)
+    length = ohm * WIRE / GF.conductor("Metal3").sheet_ohm
+    for x, y in high:
+        planted.column("vss", x, y, 28)
+    planted.box("Metal3", -length, 28 - WIRE / 2, high[-1][0] + 0.2, 28 + WIRE / 2, "vss")
+    planted.box("Metal3", -length, -5, -length + 1, 28, "vss")
+    planted.box("Metal3", -length, -6, -7, -5, "vss")
+    return planted
+
+
+@pytest.mark.parametrize(("ohm", "expected"), [(5, set()), (35, {"should"})])
+def test_rows_of_a_mirror_that_the_supply_reaches_by_unlike_ways(ohm, expected):
+    assert severities(rows(ohm).review(), "supply-drop", "the best ways from the port of vss") == expected
+
+
 def unfed(nets="ref ref vss vss"):
     """Return a mirror whose reference is a diode on an inner net, and its output; ``nets`` are those of the diode."""
     planted = Planted()

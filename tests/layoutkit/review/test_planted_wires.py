@@ -354,3 +354,17 @@ def test_an_input_over_the_supply_of_its_pair(follower):
     planted.box("Metal4", 20, 18 - WIRE / 2, 20 + WIRE, at + WIRE / 2, net)
     planted.box("Metal4", 20, 18 - WIRE / 2, 40, 18 + WIRE / 2, net)
     assert bool(severities(planted.review(), "coupling", "of a pair")) != follower
+
+
+@pytest.mark.parametrize(
+    ("length", "whole", "expected"), [(20, True, set()), (24, True, {"should"}), (24, False, set())]
+)
+def test_a_drain_along_a_long_channel(length, whole, expected):
+    """A wire of Metal2 over a channel, from its drain to its source or only over the half beside the drain."""
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, 2, length, "out in vss vss")
+    for net, track in (("out", 6), ("in", 7), ("vss", -4)):
+        planted.comb(net, track)
+    x, _ = planted.ends["out"][0]
+    planted.box("Metal2", x - length * (1.0 if whole else 0.5), 1.5, x, 1.8, "out")
+    assert severities(planted.review(), "foreign-over-gates", "over or beside its channel") == expected
