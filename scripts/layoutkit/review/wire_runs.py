@@ -186,20 +186,23 @@ class WireRuns:
             )  # fmt: skip
 
     def crossed_unlike(self) -> list[Remark]:
-        """Return the signals that cross one of two outputs more often than their counterparts cross the other one."""
+        """Return the inputs that cross one of two outputs more often than their counterparts cross the other one."""
         places: dict[frozenset[str], kdb.Region] = defaultdict(kdb.Region)
         for nets, crossings in self._met[1].items():
             places[frozenset(nets)] += crossings
         count = {pair: region.merged().count() for pair, region in places.items()}
         found, images, order = [], self.subject.net_images, self.subject.number
+        inputs = {port for port, use in self.subject.roles.ports.items() if use.direction == "input" and port in images}
         for pair, times in count.items():
             for out in pair & self._outputs.keys():
                 (third,) = pair - {out}
-                there = frozenset((images.get(third, third), self._outputs[out]))
+                if third not in inputs:
+                    continue
+                there = frozenset((images[third], self._outputs[out]))
                 more = times - count.get(there, 0)
-                if third in self._moving and more > 0:
+                if more > 0:
                     words = f"{third} crosses {out} {times} time{'s' * (times > 1)}, and "
-                    words += f"{images.get(third, third)} crosses {self._outputs[out]} {count.get(there, 0)} times"
+                    words += f"{images[third]} crosses {self._outputs[out]} {count.get(there, 0)} times"
                     own = (third, out, *sorted(there - pair, key=order.__getitem__))
                     found.append(Run(more, places[pair].bbox(), own, (), words))
         found.sort(key=lambda each: (-each.length, [order[net] for net in each.nets]))
@@ -207,7 +210,7 @@ class WireRuns:
             return []
         spots = [Spot(each.box, each.why, f"{each.nets[0]} with {each.nets[1]}") for each in found[1:]]
         more, every = sum(each.length for each in found), {net for each in found for net in each.nets}
-        why = f"data cross the two outputs unlike: {found[0].why}"
+        why = f"inputs cross the two outputs unlike: {found[0].why}"
         return self.subject.finding(
             "coupling.unlike", more, why, where=found[0].box, nets=every, places=spots, cause="unlike crossings"
         )

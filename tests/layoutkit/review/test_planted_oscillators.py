@@ -76,4 +76,4 @@ def test_data_that_cross_one_output_more_often_than_the_other(more, expected):
     for number in range(int(limit("coupling.unlike", "should")) - 2 + more):  # two more at their own places
         planted.via3("inp", 4 + 3 * number, 18)
         planted.box("Metal4", 3.8 + 3 * number, 18, 4.2 + 3 * number, 24.4, "inp")
-    assert severities(planted.review(), "coupling", "data cross the two outputs unlike") == expected
+    assert severities(planted.review(), "coupling", "inputs cross the two outputs unlike") == expected
