@@ -32,7 +32,7 @@ ROOMS = {
     "layoutkit/parasitics": (1928, 9),
     "layoutkit/pcells": (601, 6),
     "layoutkit/place": (2000, 8),
-    "layoutkit/review": (7100, 27),
+    "layoutkit/review": (7200, 28),
     "layoutkit/route": (4092, 16),
     "layoutkit/simulate": (1793, 9),
     "layoutkit/technology": (2449, 13),
