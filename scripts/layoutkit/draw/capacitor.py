@@ -328,7 +328,7 @@ class _Plates:
         for plate in plates:
             rules.draw_plate(sketch, plate)
         tall = self._beside_wide_gap(plates)
-        whole = _bounds(plates[: len(plates) // self.columns * self.columns] if tall else plates)
+        whole = Rectangle.around(plates[: len(plates) // self.columns * self.columns] if tall else plates)
         over_plates, strap, bottom = rules.over_plate(whole), rules.bottom_strap(whole), rules.bottom_plate(whole)
         sketch.box(self.bottom.layer, bottom)
         sketch.box(self.top.layer, over_plates)
@@ -343,7 +343,7 @@ class _Plates:
         owners = [name for name, count in self.spec.parts for _ in range(count)]
         drawn = DrawnRectangles(self.spec.capacitor, plates, self.pins, self.spec.labels, owners)
         module = rectangles_module(layout, self.tech, self.spec.name, sketch, drawn)
-        held = _bounds([bottom, tall.enlarged(enclosure, enclosure)]) if tall else bottom
+        held = Rectangle.around([bottom, tall.enlarged(enclosure, enclosure)]) if tall else bottom
         return replace(module, keepouts=self._keepouts(held, sketch.extent()))
 
     def _beside_wide_gap(self, plates: list[Rectangle]) -> Rectangle | None:
@@ -351,7 +351,7 @@ class _Plates:
         last = len(plates) % self.columns
         gap = min((self.columns - last) * self.pitch_x, self.pitch_y)
         widest = min(widest_without_slits(self.tech, conductor) for conductor in (self.top, self.bottom))
-        return _bounds([*plates[:last], plates[-1]]) if last and gap > widest else None
+        return Rectangle.around([*plates[:last], plates[-1]]) if last and gap > widest else None
 
     def _lead_out(self, bottom: Rectangle, over_plates: Rectangle, over_strap: Rectangle) -> None:
         """Lead both terminals down beside the bottom plate and to a rail each."""
@@ -383,15 +383,6 @@ class _Plates:
         found = [(self.bottom.name, bottom.enlarged(beyond, beyond)), (self.top.name, bottom)]
         found += [(cut.name, bottom) for cut in self.tech.cuts[level - 1 : level + 1]]
         return tuple(Keepout(layer, box, by_rule=True) for layer, box in found)
-
-
-def _bounds(areas: list[Rectangle]) -> Rectangle:
-    return Rectangle(
-        min(area.left for area in areas),
-        min(area.bottom for area in areas),
-        max(area.right for area in areas),
-        max(area.top for area in areas),
-    )
 
 
 _MOST_TAPS = 400
