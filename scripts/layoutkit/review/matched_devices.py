@@ -28,8 +28,7 @@ _POLY_REACH_UM = 1.0
 """Distance within which poly beside a gate shifts how it is etched. [um]"""
 _SAME_CENTRE_UM = 0.5
 """Devices whose middle lies so near to the centre line of a group are mirrored about it. [um]"""
-_GUARD_UM = 2.0
-"""Distance within which poly beside the last gate of a row guards it. [um]"""
+_GUARD_UM = 2.0  # poly so near to the last gate of a row guards it [um]
 _STRAPS = 1  # level of the highest metal that straps on sources are drawn on
 _HALVES = 2
 _LEAST_RUN = 5  # channels of one device side by side that could be mixed with those of its image
@@ -49,6 +48,7 @@ class Matching:
         self.subject, self.cells = subject, cells
         self._kept: dict[str, list[kdb.Box]] = {}
         logic = {placed for stage in subject.stages if is_gate(stage) for placed in stage}
+        self._amplified = [{p.device.terminals.get("d") for p in g.devices} for g in groups if g.words == PAIR]
         mos = [group for group in groups if group.devices[0].device.is_mos and not logic.issuperset(group.devices)]
         self.transistors = [group for group in mos if not self._is_clocked(group)]
         self.bare = cache(self._bare_ends)
@@ -71,10 +71,12 @@ class Matching:
         yield from self.covered_images()
 
     def _is_clocked(self, group: MatchedDevices) -> bool:
-        """Return whether clocks or what they drive turn all devices of a group on and off: they match nothing."""
+        """Return whether clocks or what they drive turn a group on and off, but for the latch of a comparator."""
         gates, roles = {placed.device.terminals["g"] for placed in group.devices}, self.subject.roles
+        latch = gates in self._amplified and gates == {placed.device.terminals["d"] for placed in group.devices}
         inverters = [each.properties for each in roles.groups if each.type == "inverter" and roles.clocks]
-        return gates <= {*roles.clocks, *(str(each[end]) for each in inverters for end in ("input", "output"))}
+        driven = {str(each[end]) for each in inverters for end in ("input", "output")}
+        return not latch and gates <= {*roles.clocks, *driven}
 
     def _switched(self) -> Iterator[MatchedDevices]:
         """Yield the sources of one length at one rail whose gates nothing but switches part: they mirror in turn."""

@@ -68,3 +68,22 @@ def test_switches_in_the_ring_of_an_input_pair(number, clocked, expected):
     for track, net in enumerate(planted.ends):
         planted.comb(net, -6 if net == "vss" else 18.0 + track, port=net != "t")
     assert severities(planted.review(), "group-apart", "the ring of differential pair M1, M2") == expected
+
+
+@pytest.mark.parametrize(("drains", "expected"), [("xy", {"should"}), ("uv", set())])
+def test_the_latch_of_a_comparator_has_dummies_at_its_ends(drains, expected):
+    """On the drains of the pair it decides by what these leave; elsewhere it is logic. Inverters follow it."""
+    planted = Planted()
+    for name, x, nets in (
+        ("M1", 100, f"{drains[0]} in t vdd"),
+        ("M2", 106, f"{drains[1]} inb t vdd"),
+        ("M3", 112, "t clk vdd vdd"),
+    ):
+        planted.mos(name, "pmos", x, 20, 4, 1, nets)
+    for number, (one, other) in enumerate(("xy", "yx")):
+        planted.mos(f"ML{number}", "nmos", 6 * number, 0, 4, 1, f"{one} {other} vss vss")
+        planted.mos(f"MC{number}", "nmos", 40 + 6 * number, 0, 4, 1, f"{one} clk vss vss")
+        planted.mos(f"MN{number}", "nmos", 60 + 6 * number, 0, 4, 1, f"o{one} {one} vss vss")
+        planted.mos(f"MP{number}", "pmos", 130 + 6 * number, 20, 4, 1, f"o{one} {one} vdd vdd")
+    review = tracks(planted, ports=("in", "inb", "clk", "ox", "oy", "u", "v")).review()
+    assert severities(review, "group-unlike", "ML0, ML1") == expected
