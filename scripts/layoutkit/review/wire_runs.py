@@ -192,7 +192,8 @@ class WireRuns:
             places[frozenset(nets)] += crossings
         count = {pair: region.merged().count() for pair, region in places.items()}
         found, images, order = [], self.subject.net_images, self.subject.number
-        inputs = {port for port, use in self.subject.roles.ports.items() if use.direction == "input" and port in images}
+        switched = (placed.device.terminals for placed in self.subject.placed if placed.device.is_mos)
+        inputs = {net["g"] for net in switched if net["d"] in self._outputs and net["g"] in images}
         for pair, times in count.items():
             for out in pair & self._outputs.keys():
                 (third,) = pair - {out}
