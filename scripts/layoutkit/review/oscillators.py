@@ -50,6 +50,7 @@ def _gains(subject: Subject) -> Iterator[_Gain]:
     for (gate, drain), devices in found.items():
         loaded = all(_capacitors(subject, net) for net in (gate, drain))
         fed = {end for each in circuit.nets[gate] for end in _far(subject, each.device, gate, "resistor")}
+        fed -= subject.supplies.nets  # a bias with a capacitor to hold it
         through = {end for net in fed for each in circuit.nets[net] for end in _channel(subject, each.device, net)}
         if loaded and gate != drain and drain in fed | through and {gate, drain} <= {*circuit.ports}:
             yield _Gain(max(devices, key=lambda each: (each.area, -each.index)), gate, drain)

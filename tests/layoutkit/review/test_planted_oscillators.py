@@ -58,6 +58,20 @@ def test_without_a_resistor_to_bias_it_nothing_is_an_oscillator():
     assert not severities(crystal(60, resistor=False).review(), "wire-resistance", TANK)
 
 
+def test_a_bias_that_capacitors_hold_is_no_oscillator():
+    """The resistor sets the current of a mirror: it leads to the supply, which a diode joins with the drain."""
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, 4, 1, "nb nb vss vss")
+    planted.mos("M2", "nmos", 6, 0, 4, 1, "pb nb vss vss")
+    planted.mos("M3", "pmos", 30, 0, 4, 1, "pb pb vdd vdd")
+    planted.bar("R1", 42, 0, 1, 10, "nb vdd", upright=False)
+    plate(planted, "C1", 60, "nb", 20)
+    plate(planted, "C2", -20, "pb", 22)
+    for net, track in (("nb", 20), ("pb", 22), ("vdd", 28), ("vss", -6)):
+        planted.comb(net, track, left=-20, right=65)
+    assert not severities(planted.review(limits={"wire-resistance.tank": {"should": 1e-9}}), "wire-resistance", TANK)
+
+
 @pytest.mark.parametrize(("right", "expected"), [(55, set()), (65, {"should"})])
 def test_a_clock_that_crosses_a_node_of_an_oscillator(right, expected):
     """On Metal3, under the wire of Metal5 that leads to the plate."""
