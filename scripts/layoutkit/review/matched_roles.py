@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import chain, combinations
 from typing import TYPE_CHECKING
 
+from layoutkit.circuit.canonical import classes_alike
 from layoutkit.circuit.constraints import SymmetryGroup
 from layoutkit.circuit.recognise import MODULE_TYPES
 from layoutkit.review.subject import names_of
@@ -26,6 +27,7 @@ _UNORDERED = MODULE_TYPES["symmetric_pair"].words
 NEARLY = 0.01  # of a width, by which a pair may differ as by a rounding
 ON_ONE_GATE = "pair on one gate"
 LOAD_DIODES = "load diodes"
+_TWO = 2
 _SPLIT = 3  # transistors of a pair of which one half is two
 _FEWEST_PARTS = 2  # smallest ratio in a source of a current in proportion to the temperature [1]
 _MOST_PARTS = 16  # so many times as wide as the narrowest of a ratio
@@ -167,6 +169,31 @@ def exchanged_nets(subject: Subject) -> SymmetryGroup:
     pairs = {pair for _, devices_too in once.values() for pair in devices_too.items() if pair[0] < pair[1]}
     net_pairs = sorted((net, other) for net, (other, _) in once.items() if net < other)
     return SymmetryGroup(tuple(sorted(pairs)), (), tuple(net_pairs), "exchanged by switches")
+
+
+def latched_halves(subject: Subject) -> SymmetryGroup:
+    """Return the two halves of a latch: what looks alike from everywhere, where a net drives what pulls its image.
+
+    The halves of other circuits without a pair, as two equal gates, need not be alike.
+    """
+    devices, nets = (_twos(each) for each in classes_alike(subject.circuit))
+    images = {one: other for a, b in nets if a not in subject.supplies for one, other in ((a, b), (b, a))}
+    for stage in subject.stages:
+        pulled = {net for placed in stage for net in placed.ends}
+        gates = {placed.device.terminals["g"] for placed in stage} - pulled
+        if not pulled.isdisjoint(images.get(gate, "") for gate in gates):
+            return SymmetryGroup(
+                tuple(devices), (), tuple(pair for pair in nets if pair[0] in images), "halves of a latch"
+            )
+    return SymmetryGroup((), (), (), "")
+
+
+def _twos(classes: Mapping[str, int]) -> list[tuple[str, str]]:
+    """Return the names of each class of two."""
+    members: dict[int, list[str]] = defaultdict(list)
+    for name, number in classes.items():
+        members[number].append(name)
+    return sorted((min(names), max(names)) for names in members.values() if len(names) == _TWO)
 
 
 def _exchange(

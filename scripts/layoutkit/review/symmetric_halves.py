@@ -15,7 +15,7 @@ from layoutkit.parasitics.net_network import NetParasitics, layout_networks, pai
 from layoutkit.parasitics.net_shapes import net_shapes
 from layoutkit.review.finding import Unjudged
 from layoutkit.review.matched_devices import is_gate
-from layoutkit.review.matched_roles import exchanged_nets
+from layoutkit.review.matched_roles import exchanged_nets, latched_halves
 from layoutkit.review.stage_order import only_to_capacitors
 from layoutkit.review.subject import box_around, gap_between, region_of, turned, wire_length
 
@@ -211,6 +211,8 @@ class SymmetryReview:
     def _structure(self) -> Constraints:
         """The structure of the circuit, and what switches exchange where nothing of it is in that."""
         structure, exchanged = self.subject.structure, exchanged_nets(self.subject)
+        if not structure.symmetry and not exchanged.net_pairs:
+            exchanged = latched_halves(self.subject)
         known = {net for group in structure.symmetry for pair in group.net_pairs for net in pair}
         known.update(name for group in structure.symmetry for name in group.sides)
         new = {name for pair in (*exchanged.pairs, *exchanged.net_pairs) for name in pair}

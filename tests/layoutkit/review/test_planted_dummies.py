@@ -87,3 +87,17 @@ def test_the_latch_of_a_comparator_has_dummies_at_its_ends(drains, expected):
         planted.mos(f"MP{number}", "pmos", 130 + 6 * number, 20, 4, 1, f"o{one} {one} vdd vdd")
     review = tracks(planted, ports=("in", "inb", "clk", "ox", "oy", "u", "v")).review()
     assert severities(review, "group-unlike", "ML0, ML1") == expected
+
+
+@pytest.mark.parametrize(("crossed", "expected"), [(True, True), (False, False)])
+def test_the_halves_of_a_latch_are_images(crossed, expected):
+    """A level shifter, whose wire of y is longer; with its own output on the upper gates each half is a gate alone."""
+    planted = Planted()
+    for number, (one, other, gate) in enumerate((("x", "y", "a"), ("y", "x", "b"))):
+        upper = other if crossed else one
+        planted.mos(f"MA{number}", "nmos", 40 * number, 0, 4, 0.5, f"{one} {gate} vss vss")
+        planted.mos(f"MB{number}", "pmos", 40 * number + 6, 0, 4, 0.5, f"{one} {gate} m{number} vdd")
+        planted.mos(f"MC{number}", "pmos", 40 * number + 14, 0, 4, 0.5, f"m{number} {upper} vdd vdd")
+    tracks(planted, first=14.0, ports=("a", "b", "x", "y"))
+    planted.box("Metal3", 40, 14.0 + [*planted.ends].index("y") - 0.14, 300, 14.14 + [*planted.ends].index("y"))
+    assert ("must" in severities(planted.review(), "net-pair", "x and y are images")) == expected
