@@ -146,7 +146,8 @@ def thin_links(subject: Subject) -> Iterator[Remark]:
                 ends[placed] = ends.get(placed, []) + points
         drawn = [technology.conductor(name) for name in subject.metal(net)]
         narrow = min((each.current_ma(each.width * technology.dbu_um) or inf for each in drawn), default=inf)
-        if 1000 * sum(_steady(subject, placed) for placed in ends) < least * narrow:
+        too_little = 1000 * sum(_steady(subject, placed) for placed in ends) < least * narrow
+        if too_little or any(map(subject.is_full, ends)):
             continue
         starts = [(name, kdb.Box(point, point)) for name, point, _ in subject.labels.get(net, ())]
         if not starts and ends:

@@ -267,7 +267,7 @@ class Electrical:
         whys: Mapping[PlacedDevice, str], briefs: Mapping[PlacedDevice, str],
     ) -> list[Remark]:  # fmt: skip
         """Return one finding of several devices, that of the largest figure, with the places of the others."""
-        order = sorted(figures, key=lambda placed: (-figures[placed], placed.index))
+        order = sorted(figures, key=lambda placed: (-float(f"{figures[placed]:.6g}"), placed.index))
         if not order:
             return []
         first, *others = order
