@@ -14,7 +14,7 @@ from layoutkit.circuit.recognise import MODULE_TYPES
 from layoutkit.review.matched_devices import MOST_PARTS, ratio_apart, widest_gap
 from layoutkit.review.matched_roles import MatchedDevices
 from layoutkit.review.repeated_cells import off_pitch
-from layoutkit.review.subject import box_around, centre_of, names_of, region_of, turned
+from layoutkit.review.subject import box_around, centre_of, gap_between, names_of, region_of, turned
 from layoutkit.review.symmetric_halves import wire_capacitances
 from layoutkit.technology.passive_sizes import capacitance
 
@@ -260,7 +260,11 @@ class Passives:
         array = self._array(group)
         around = box_around(array) if array else box_around(boxes).enlarged(reach, reach)
         idle = subject.idle_passives(group.devices[0].device.type)
-        near = [box for box in idle if box.touches(around)]
+        kind, own = group.devices[0].device.type, {str(box) for box in boxes}
+        working = [p for p in subject.placed if p.device.type == kind and not subject.is_idle(p)]
+        every = [box for placed in working for box in placed.boxes]
+        near = [each for each in idle if each.touches(around)]  # those next to units of other groups are of these
+        near = [each for each in near if str(min(every, key=lambda box: (gap_between(each, box), str(box)))) in own]
         bars = len(near) > units and group.devices[0].device.type == "resistor"
         count = 0 if bars and not any(_is_behind(box, near, boxes) for box in near) else len(near)
         return subject.finding(

@@ -103,7 +103,8 @@ def _on_one_gate(subject: Subject, matching: Matching, gate: str, devices: Seque
     for own in (own for own in lengths.values() if len(own) > 1):
         called = f"{names_of(own)}, on the gate {gate},"
         wide = sorted({round(f.w_um, 3) for p in own for f in p.fingers})
-        gap = subject.um(matching.gap_within(_group(own)))
+        apart = len({*(p.device.terminals["s"] for p in own)} - subject.supplies.nets) == len(own)  # inputs of stages
+        gap = 0.0 if steered and apart else subject.um(matching.gap_within(_group(own)))
         units = f"; their channels are {_listed(wide)} um wide" * (len(wide) > 1)
         why = f"{called} lie {gap:.3g} um apart{units}"
         found = subject.finding("group-apart.gate", gap, why, devices=own, nets=[gate], cause="one gate")

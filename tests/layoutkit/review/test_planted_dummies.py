@@ -101,3 +101,16 @@ def test_the_halves_of_a_latch_are_images(crossed, expected):
     tracks(planted, first=14.0, ports=("a", "b", "x", "y"))
     planted.box("Metal3", 40, 14.0 + [*planted.ends].index("y") - 0.14, 300, 14.14 + [*planted.ends].index("y"))
     assert ("must" in severities(planted.review(), "net-pair", "x and y are images")) == expected
+
+
+@pytest.mark.parametrize(("tail", "expected"), [("u", set()), ("vss", {"should"})])
+def test_inputs_of_two_amplifiers_on_one_gate(tail, expected):
+    """Above tails of their own they need not match, however far apart; one at a rail sets a current."""
+    planted = Planted()
+    for name, x, nets in (("M1", 0, "x g t vss"), ("M2", 30, f"y g {tail} vss")):
+        planted.mos(name, "nmos", x, 0, 4, 1, nets)
+    for name, x, nets in (("M3", 60, "t bias vss vss"), ("M4", 66, "u bias vss vss"), ("M5", 80, "g d vdd vdd")):
+        planted.mos(name, "pmos" if name == "M5" else "nmos", x, 0, 4, 2, nets)
+    planted.mos("M6", "nmos", 90, 0, 4, 2, "g bias vss vss")
+    review = tracks(planted, ports=("x", "y", "bias", "d")).review()
+    assert severities(review, "group-apart", "M1, M2, on the gate g") == expected
