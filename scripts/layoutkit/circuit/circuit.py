@@ -12,8 +12,7 @@ from functools import cached_property
 from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from layoutkit.circuit.readers.findings import Findings
-from layoutkit.errors import DeviceNotFoundError, NetlistError, did_you_mean, sentences
+from layoutkit.errors import DeviceNotFoundError, Findings, NetlistError, did_you_mean, sentences
 from layoutkit.technology.device_kinds import DEEP_WELL, KINDS
 from layoutkit.technology.finger_widths import stated_faults
 

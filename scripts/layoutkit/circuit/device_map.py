@@ -32,13 +32,12 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from layoutkit.circuit.bipolar_map import check_collector
 from layoutkit.circuit.circuit import OTHER_SIZE, ReplacedDevice
 from layoutkit.circuit.passive_map import deep_well, map_passive, with_common_bars, with_common_plates
-from layoutkit.circuit.readers.findings import Findings
 from layoutkit.circuit.readers.model_names import rated_voltage, threshold_flavour
 from layoutkit.circuit.replaced_devices import notes_on_options, refuse_undrawn
 from layoutkit.circuit.supplies import find_supplies, substrate_net
 from layoutkit.circuit.taps import join_taps
 from layoutkit.circuit.widths import NarrowFinger, in_um, narrow_error, refuse_widths, with_total_widths
-from layoutkit.errors import NetlistError, UnsupportedOperationError, listed, sentences
+from layoutkit.errors import Findings, NetlistError, UnsupportedOperationError, listed, sentences
 from layoutkit.technology.device_kinds import BLOCKS, KINDS
 from layoutkit.technology.finger_widths import (
     ROUNDING,

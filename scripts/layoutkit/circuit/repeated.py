@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 from layoutkit.circuit.canonical import roles_of
 from layoutkit.circuit.circuit import Circuit
 from layoutkit.circuit.ranked_names import RankedName, named_after, ranked
-from layoutkit.circuit.readers.findings import numbered
 from layoutkit.circuit.symmetry_graph import grouped
+from layoutkit.errors import numbered
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence

@@ -11,9 +11,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from layoutkit.circuit.bipolar_map import SMALLEST_FACTOR, sized
 from layoutkit.circuit.circuit import ReplacedDevice
-from layoutkit.circuit.readers.findings import repeated
 from layoutkit.circuit.readers.model_names import rated_voltage, width_in_name
-from layoutkit.errors import LayoutkitError, NetlistError, UnsupportedOperationError, did_you_mean, listed, sentences
+from layoutkit.errors import (
+    LayoutkitError,
+    NetlistError,
+    UnsupportedOperationError,
+    did_you_mean,
+    listed,
+    repeated,
+    sentences,
+)
 from layoutkit.technology.device_names import (
     OTHER,
     DeviceNames,

@@ -9,9 +9,8 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from layoutkit.circuit.circuit import INTEGER_PARAMS, Circuit, Device
-from layoutkit.circuit.readers.findings import Findings, numbered
 from layoutkit.circuit.taps import with_names
-from layoutkit.errors import TechnologyError
+from layoutkit.errors import Findings, TechnologyError, numbered
 from layoutkit.technology.device_kinds import BLOCKS, OTHER_LENGTHS
 from layoutkit.technology.device_names import AREAS, MEASURED
 from layoutkit.technology.device_specs import PassiveSpec, width_name

@@ -11,10 +11,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.circuit.passive_map import with_sides
-from layoutkit.circuit.readers.findings import Findings
 from layoutkit.circuit.supplies import find_supplies, substrate_net
 from layoutkit.circuit.symmetry_graph import grouped
-from layoutkit.errors import MAX_LISTED, NetlistError, listed, sentences
+from layoutkit.errors import MAX_LISTED, Findings, NetlistError, listed, sentences
 from layoutkit.technology.finger_widths import MAX_SIDE_UM
 
 if TYPE_CHECKING:

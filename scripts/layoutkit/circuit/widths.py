@@ -14,8 +14,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from layoutkit.circuit.readers.findings import Findings
-from layoutkit.errors import NetlistError, sentences
+from layoutkit.errors import Findings, NetlistError, sentences
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

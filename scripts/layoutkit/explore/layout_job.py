@@ -17,10 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.circuit import read_netlist
-from layoutkit.circuit.readers.findings import Findings
 from layoutkit.circuit.readers.source import NetlistText, read_text
 from layoutkit.circuit.readers.spice_files import StatementReader
-from layoutkit.errors import LayoutkitError, did_you_mean, sentences
+from layoutkit.errors import Findings, LayoutkitError, did_you_mean, sentences
 from layoutkit.explore.scoreboard import STATED, row
 from layoutkit.flow.build import FILES, build_layout
 from layoutkit.flow.design import LayoutRequest, read_circuit

@@ -1,4 +1,4 @@
-"""What extraction finds: fingers, devices, nets, labels. See ``extract``.
+"""What extraction finds: fingers, devices, nets, labels, and the shapes of devices. See ``extract``.
 
 ``latched_nets`` finds the pairs of nets that a latch discharges against each other.
 """
@@ -10,15 +10,16 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
+import klayout.db as kdb
+
 from layoutkit.circuit.circuit import Circuit, Device
 from layoutkit.extract.folding import SizedDevice
+from layoutkit.extract.resistor_devices import plate_layer
 from layoutkit.layout.drawn_layers import Coverage
 from layoutkit.technology.device_kinds import BLOCKS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
-
-    import klayout.db as kdb
 
     from layoutkit.extract.surroundings import ChannelSurroundings
     from layoutkit.technology import Technology
@@ -291,3 +292,30 @@ def latched_nets(devices: Sequence[ExtractedDevice]) -> set[frozenset[int]]:
             if len(latch) == 2 and partners and driving(drain, latch) == driving(device.nets["g"], latch):
                 found |= {latch, *(frozenset((source, other)) for other in partners)}
     return found
+
+
+class Bodies:
+    """Finds the shape of each channel, bar, plate or emitter of a layout.
+
+    Args:
+        extraction: What was found in the layout.
+    """
+
+    def __init__(self, extraction: Extraction) -> None:
+        self.extraction = extraction
+        self.shapes: dict[str, kdb.Shapes] = {}
+
+    def box(self, finger: DrawnFinger) -> kdb.Box:
+        """Return the box of a channel, bar or plate. [dbu]"""
+        if finger.around is not None:
+            return finger.around.box
+        dbu = self.extraction.layout.dbu
+        point = kdb.Point(round(finger.place.x / dbu), round(finger.place.y / dbu))
+        if finger.device not in self.shapes:
+            self.shapes[finger.device] = kdb.Shapes()
+            for name in (f"core.{finger.device}", f"gate.{finger.device}", plate_layer(finger.device)):
+                region = self.extraction.lvs.layer_by_name(name)
+                if region is not None:
+                    self.shapes[finger.device].insert(region.merged())
+        at = [shape.bbox() for shape in self.shapes[finger.device].each_touching(kdb.Box(point, point))]
+        return min(at, key=lambda box: (box.area(), str(box)), default=kdb.Box(point, point).enlarged(1, 1))

@@ -19,9 +19,8 @@ import klayout.db as kdb
 
 from layoutkit.errors import DeviceNotFoundError
 from layoutkit.extract.extracted import SourceDrain, latched_nets
-from layoutkit.extract.mirror_image import mirror_image
 from layoutkit.extract.predicted_offset import MeasuredDevice, predicted_offset
-from layoutkit.extract.surroundings import equivalent_distances
+from layoutkit.extract.surroundings import equivalent_distances, mirror_image
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -82,7 +82,7 @@ def modules_data(placed: PlacedModules, technology: Technology, cell: kdb.Cell) 
 
 
 def _module(item: Drawn, placed: PlacedModules, technology: Technology, cell: kdb.Cell) -> dict[str, Any]:
-    from layoutkit.extract.mirror_image import mirror_image
+    from layoutkit.extract.surroundings import mirror_image
     from layoutkit.flow.symmetric_modules import centroid_error
 
     channels: dict[kdb.Box, str] = {}

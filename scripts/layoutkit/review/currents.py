@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from layoutkit.circuit.orientation import carries_both_ways, is_off
 from layoutkit.extract.predicted_offset import OVERDRIVE_V
-from layoutkit.review.pass_devices import Switches
-from layoutkit.review.series_drive import limited_drive, resistance
+from layoutkit.review.pass_devices import Switches, limited_drive, resistance
 from layoutkit.technology.device_specs import PassiveSpec
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ import klayout.db as kdb
 
 from layoutkit.review.finding import Spot
 from layoutkit.review.floorplan import rails_of
-from layoutkit.review.pieces import Pieces, rectangles
 from layoutkit.review.subject import HEADS_UM, box_around, gap_between, longer_side, region_of, turned
+from layoutkit.review.ways import Pieces, rectangles
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

@@ -19,11 +19,11 @@ from layoutkit.review import (
 )
 from layoutkit.review.coupling import Coupling
 from layoutkit.review.dead_metal import DeadMetal
+from layoutkit.review.drive_ways import oscillators
 from layoutkit.review.electrical import Electrical
 from layoutkit.review.finding import SEVERITIES, Review, Unjudged, by_cause, limits_with
 from layoutkit.review.matched_devices import Matching
 from layoutkit.review.matched_roles import matched_groups
-from layoutkit.review.oscillators import oscillators
 from layoutkit.review.passives import Passives
 from layoutkit.review.ports_and_cuts import PortsAndCuts
 from layoutkit.review.repeated_cells import arrays_of, cell_numbers, loads, matrix, repeated, scattered_units

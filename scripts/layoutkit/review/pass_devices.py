@@ -4,6 +4,7 @@ A transistor between ports, or between a supply and a port or a rail inside, may
 half of a pair whose bias is elsewhere. It is at full drive where something inside drives its gate, a clock, an enable
 or gates of both types are on it, or where it is as large as no amplifier makes it. A sampling switch leads to
 capacitors or gates alone, or a capacitor that is charged at its input lifts its gate: no direct current flows in it.
+``limited_drive`` tells what resistors, and transistors at full drive, let through where they are in series.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from layoutkit.circuit.circuit import Circuit, Device
     from layoutkit.circuit.roles import Roles
+    from layoutkit.technology import Technology
 
 _ANALOG = frozenset({"current_mirror", "differential_pair", "cross_coupled_pair", "cascode_pair", "load_pair"})
 _FOLLOWS = 20
@@ -28,6 +30,7 @@ _FEWEST_FED = 3  # stages on an inner rail whose bodies are on another one
 _WEAK = 4  # W/L of what only holds a port when the circuit is off
 _CLAMP = 30  # W/L from which on what an amplifier drives passes on a current
 _SHORT = 1.2  # its length over the shortest one
+_ROUNDS = 50
 
 
 class Switches:
@@ -225,3 +228,49 @@ def as_one(devices: Sequence[Device], number: Mapping[str, int]) -> list[Device]
     one, other = sorted(outer, key=lambda each: (each[1] != ends[0], number.get(each[0], -1)))
     first = replace(one[2], terminals={**one[2].terminals, ends[0]: one[0], ends[1]: other[0]})
     return [first, *(device for device in devices if device is not one[2])]
+
+
+def limited_drive(
+    circuit: Circuit, roles: Roles, full: Mapping[str, float], off: Collection[str], resistors: Mapping[str, float]
+) -> dict[str, float]:
+    """Return the current at full drive of transistors, no more than what is in series with them lets through. [A]
+
+    Nets on ports, supplies, capacitors, diodes and bipolar transistors may give or take any current.
+
+    Args:
+        circuit: In models of the technology.
+        roles: Its roles.
+        full: Current of each transistor at full drive. [A]
+        off: Transistors that carry none.
+        resistors: What the supply drives through each resistor whose resistance is known. [A]
+    """
+    free, edges = {*circuit.ports, *circuit.black_box_nets}, defaultdict[frozenset[str], float](float)
+    for device in circuit.devices:
+        ends = frozenset(device.terminals[end] for end in device.kind.ends)
+        if device.id in full:
+            edges[ends] += full[device.id] if device.id not in off else 0.0
+        elif device.id in resistors:
+            edges[ends] += resistors[device.id]
+        else:
+            free |= ends
+    most, inner = dict(edges), {ends: ends - free - roles.supplies.nets for ends in edges}
+    for _ in range(_ROUNDS):
+        sums = defaultdict[str, float](float)
+        for net, ampere in ((net, ampere) for ends, ampere in most.items() for net in ends):
+            sums[net] += ampere
+        before, most = most, {e: min([own, *(sums[net] - own for net in inner[e])]) for e, own in most.items()}
+        if most == before:
+            break
+    ways = {name: frozenset(circuit.device(name).terminals[end] for end in ("d", "s")) for name in full}
+    return {name: min(own, max(0.0, most[ways[name]])) for name, own in full.items()}
+
+
+def resistance(device: Device, technology: Technology) -> float | None:
+    """Return the resistance that a resistor states, else that of its size; None where neither is known. [ohm]"""
+    if device.params.get("r"):
+        return float(device.params["r"]) / device.m
+    spec = technology.device_names.drawn(device.model)
+    sheet = getattr(spec, "value", None)
+    if not sheet or not {"w", "l"} <= device.params.keys():
+        return None
+    return float(sheet) * device.l * device.params.get("series", 1) / (device.w * device.m)

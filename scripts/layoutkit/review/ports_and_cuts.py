@@ -16,7 +16,6 @@ from layoutkit.errors import listed
 from layoutkit.extract.single_cuts import WholeLayout, single_places
 from layoutkit.review.finding import Spot
 from layoutkit.review.floorplan import rails_of
-from layoutkit.review.pieces import Pieces
 from layoutkit.review.subject import (
     HEADS_UM,
     box_around,
@@ -28,6 +27,7 @@ from layoutkit.review.subject import (
     turned,
     wire_length,
 )
+from layoutkit.review.ways import Pieces
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

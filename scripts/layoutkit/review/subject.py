@@ -12,8 +12,8 @@ import klayout.db as kdb
 from layoutkit.circuit.orientation import carries_both_ways, is_off
 from layoutkit.circuit.roles import find_roles
 from layoutkit.circuit.suggested_constraints import suggest_constraints
+from layoutkit.extract.extracted import Bodies
 from layoutkit.parasitics.layout_circuit import layout_circuit, thinned
-from layoutkit.review.bodies import Bodies
 from layoutkit.review.currents import device_currents
 from layoutkit.review.finding import Remark
 from layoutkit.review.pass_devices import as_one
@@ -138,7 +138,7 @@ class Subject:
         self.supplies = self.roles.supplies
         self.number = {name: number for number, name in self.found.nets.items()}
         self.cell: kdb.Cell = self.extraction.layout.cell(self.extraction.cell_name)
-        self.bodies = Bodies(result)
+        self.bodies = Bodies(result.extraction)
         self.placed = self._placed(result)
         self.by_name = {name: placed for placed in self.placed for name in placed.names}
         self.by_key = {placed.key: placed for placed in self.placed}

@@ -11,17 +11,17 @@ import klayout.db as kdb
 from layoutkit.review.finding import Spot
 from layoutkit.review.floorplan import rails_of
 from layoutkit.review.matched_roles import feet
-from layoutkit.review.pieces import MESH_CONTACTS, rectangles
 from layoutkit.review.ports_and_cuts import Extents
 from layoutkit.review.room_and_wells import rings_of
 from layoutkit.review.subject import PlacedDevice, box_around, gap_between, longer_side, names_of, region_of
+from layoutkit.review.ways import MESH_CONTACTS, rectangles
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from layoutkit.review.finding import Remark
-    from layoutkit.review.pieces import Pieces
     from layoutkit.review.subject import Subject
+    from layoutkit.review.ways import Pieces
 
 _ALIKE = 0.1  # widths that differ by at most this much are one wire [1]
 _STAYS = 0.5  # share of the devices behind a wire from which on its next piece is the same wire

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from layoutkit.draw.group import MirrorSpec, PairSpec, check_ratios, draw_mirror, draw_pair, drawn_ratios
 from layoutkit.draw.mos import MosSize, MosSpec, Transistor, compact_rows, draw_mos, transistor
 from layoutkit.errors import DeviceNotFoundError, GeometryError
-from layoutkit.extract.mirror_image import MirrorImage, mirror_image
+from layoutkit.extract.surroundings import MirrorImage, mirror_image
 from layoutkit.technology.finger_widths import FingeredWidth, dividing_fingers, one_finger_width, widest_finger
 from layoutkit.tools.module_requests import (
     Delivered,

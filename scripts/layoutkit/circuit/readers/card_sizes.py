@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING
 from layoutkit.circuit.bipolar_map import SMALLEST_FACTOR
 from layoutkit.circuit.circuit import INTEGER_PARAMS, JUNCTIONS
 from layoutkit.circuit.passive_map import sides_of
-from layoutkit.circuit.readers.findings import MAX_NAME
 from layoutkit.circuit.readers.spice_expressions import OpenParametersError, Scope
-from layoutkit.errors import NetlistError
+from layoutkit.errors import MAX_NAME, NetlistError
 from layoutkit.technology.device_kinds import BLOCKS, KINDS, OTHER_LENGTHS
 from layoutkit.technology.finger_widths import MAX_COUNT
 
@@ -23,9 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from layoutkit.circuit.circuit import Device
-    from layoutkit.circuit.readers.findings import Findings
     from layoutkit.circuit.readers.spice_cards import Card
     from layoutkit.circuit.replaced_devices import ModelNames
+    from layoutkit.errors import Findings
     from layoutkit.technology.device_kinds import DeviceKind
 
 # No device is as large as 10 mm or as small as 0.01 um, so a number of 0.01 and more without a unit is in micrometres.

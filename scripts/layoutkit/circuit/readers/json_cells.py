@@ -22,9 +22,8 @@ from layoutkit.circuit.circuit import (
     StatedSupplies,
     stated_supplies,
 )
-from layoutkit.circuit.readers.findings import repeated
 from layoutkit.circuit.readers.spice_expressions import parse_number
-from layoutkit.errors import did_you_mean
+from layoutkit.errors import did_you_mean, repeated
 from layoutkit.file_schema import JsonSchema, json_place
 from layoutkit.technology.device_kinds import KINDS
 from sturdy.schema_acceptance import accepts

@@ -11,11 +11,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.circuit.circuit import BlackBox, Circuit, SubcircuitInstance
-from layoutkit.circuit.readers.findings import repeated
 from layoutkit.circuit.readers.json_cells import MAX_FAULTS, Cell, CellReader, CellUse
 from layoutkit.circuit.readers.source import BLACK_BOX_HINT, check_listed, no_top, read_text
 from layoutkit.circuit.supplies import supply_faults
-from layoutkit.errors import NetlistError
+from layoutkit.errors import NetlistError, repeated
 from layoutkit.technology.device_kinds import KINDS
 from layoutkit.technology.finger_widths import circuit_fault, stated_faults
 from sturdy.strict_json import load_json

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from layoutkit.circuit.orientation import oriented
 from layoutkit.circuit.passive_map import without_parasitics
-from layoutkit.circuit.readers.findings import Findings
 from layoutkit.circuit.readers.json_reader import circuit_from_json, parse_json
 from layoutkit.circuit.readers.source import NOT_IN_A_NAME, NetlistText, read_text
 from layoutkit.circuit.readers.spice_deck import VECTOR
@@ -18,7 +17,7 @@ from layoutkit.circuit.replaced_devices import ModelNames
 from layoutkit.circuit.roles import recognised
 from layoutkit.circuit.spice_writer import with_spelled_nets
 from layoutkit.circuit.supplies import find_supplies
-from layoutkit.errors import NetlistError, listed
+from layoutkit.errors import Findings, NetlistError, listed
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping

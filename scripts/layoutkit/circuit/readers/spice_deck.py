@@ -13,16 +13,15 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from layoutkit.circuit.readers.findings import MAX_NAME, repeated
 from layoutkit.circuit.readers.spice_expressions import Scope
 from layoutkit.circuit.readers.spice_lines import Statement
-from layoutkit.errors import NetlistError, listed
+from layoutkit.errors import MAX_NAME, NetlistError, listed, repeated
 from layoutkit.technology.device_kinds import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from layoutkit.circuit.readers.findings import Findings
+    from layoutkit.errors import Findings
 
 
 GROUND_NAMES = frozenset({"0", "gnd", "gnd!"})

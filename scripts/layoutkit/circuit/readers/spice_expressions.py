@@ -14,8 +14,7 @@ import operator
 import re
 from typing import TYPE_CHECKING
 
-from layoutkit.circuit.readers.findings import MAX_NAME
-from layoutkit.errors import NetlistError, did_you_mean, listed, sentences
+from layoutkit.errors import MAX_NAME, NetlistError, did_you_mean, listed, sentences
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

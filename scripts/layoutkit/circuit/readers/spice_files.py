@@ -10,19 +10,18 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from layoutkit.circuit.readers.findings import MAX_NAME
 from layoutkit.circuit.readers.model_names import classify_model
 from layoutkit.circuit.readers.source import MAX_NETLIST_BYTES, NetlistText, is_netlist, read_text
 from layoutkit.circuit.readers.spice_deck import LIBRARY_PATH
 from layoutkit.circuit.readers.spice_expressions import parse_number
 from layoutkit.circuit.readers.spice_lines import LogicalLine, Statement, logical_lines, split_statement
-from layoutkit.errors import FileError, NetlistError
+from layoutkit.errors import MAX_NAME, FileError, NetlistError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from layoutkit.circuit.readers.findings import Findings
+    from layoutkit.errors import Findings
 
 MAX_INCLUDE_DEPTH = 8
 MAX_INCLUDED_FILES = 64

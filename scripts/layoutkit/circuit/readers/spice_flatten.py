@@ -9,20 +9,19 @@ from typing import TYPE_CHECKING
 
 from layoutkit.circuit.circuit import BlackBox, Device, SubcircuitInstance
 from layoutkit.circuit.readers.card_sizes import SizeReader
-from layoutkit.circuit.readers.findings import numbered
 from layoutkit.circuit.readers.spice_cards import SOURCE, UNDRAWN, UNKNOWN, WIRE, Card, read_card
 from layoutkit.circuit.readers.spice_deck import GROUND_NAMES, Deck, Subcircuit
 from layoutkit.circuit.readers.spice_expressions import GivenParameters, OpenParametersError, Scope, parse_number
 from layoutkit.circuit.replaced_devices import ModelNames
-from layoutkit.errors import NetlistError, listed
+from layoutkit.errors import NetlistError, listed, numbered
 from layoutkit.technology.device_kinds import KINDS
 from layoutkit.technology.finger_widths import MAX_VALUE, circuit_fault, stated_faults
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-    from layoutkit.circuit.readers.findings import Findings
     from layoutkit.circuit.readers.spice_lines import Statement
+    from layoutkit.errors import Findings
 
 SEPARATOR = "."
 LEAST_IDEAL, MOST_IDEAL = 1e3, 1e100  # henry or farad; decks write 1e100 for a short or an open

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from layoutkit.circuit.circuit import Circuit
-from layoutkit.circuit.readers.findings import Findings
 from layoutkit.circuit.readers.source import (
     NOT_IN_A_NAME,
     NetlistText,
@@ -22,7 +21,7 @@ from layoutkit.circuit.readers.spice_files import StatementReader
 from layoutkit.circuit.readers.spice_flatten import WIRE_OHM, Flattener
 from layoutkit.circuit.supplies import find_supplies
 from layoutkit.circuit.taps import joined_names, with_names
-from layoutkit.errors import LayoutkitError, NetlistError, listed
+from layoutkit.errors import Findings, LayoutkitError, NetlistError, listed
 from layoutkit.technology.device_kinds import MOS_KINDS
 
 if TYPE_CHECKING:
