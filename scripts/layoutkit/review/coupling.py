@@ -247,7 +247,9 @@ class Coupling:
     def in_the_ring(self, group: MatchedDevices) -> list[Remark]:
         """Return whether switches or logic stand beside matched transistors in the ring of these."""
         subject, reach = self.subject, self.subject.technology.to_dbu(_BANK_UM)
-        if not (group.strict and group.devices[0].device.is_mos) or group.spread or self._enables(group):
+        pair, mos = group.words == PAIR, group.devices[0].device.is_mos
+        switches = pair and any(placed.device.terminals.get("g") in self.loud for placed in group.devices)
+        if not (group.strict and mos) or group.spread or switches or self._enables(group):
             return []
         body = str(group.devices[0].device.terminals["b"])
         holes = [hole for _, hole in rings_of(subject, body)] if body in subject.number else []
@@ -265,7 +267,6 @@ class Coupling:
         beside = [p for p in beside if hole is not None and hole.inside(p.box.center())]
         why = f"the ring of {group.called} holds {names_of(beside)} as well, which turn on and off"
         every = [*group.devices, *beside]
-        pair = group.words == PAIR
         return subject.finding("group-apart.ring", len(beside), why, devices=every, must=pair, cause="in the ring")
 
     @cached_property

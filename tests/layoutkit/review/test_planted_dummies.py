@@ -48,14 +48,15 @@ def test_a_pair_of_which_one_half_is_two_transistors(sizes, drain, expected):
 
 
 @pytest.mark.parametrize(
-    ("number", "clocked", "expected"), [(2, True, {"should"}), (3, True, {"must"}), (3, False, set())]
+    ("number", "clocked", "inverted", "expected"),
+    [(2, True, "inb", {"should"}), (3, True, "inb", {"must"}), (3, False, "inb", set()), (3, True, "d0", set())],
 )
-def test_switches_in_the_ring_of_an_input_pair(number, clocked, expected):
-    """So many inverters' transistors, or sources of current, beside the pair."""
+def test_switches_in_the_ring_of_an_input_pair(number, clocked, inverted, expected):
+    """So many inverters' transistors, or sources of current, beside the pair; what they drive switches a current."""
     assert limit("group-apart.ring", "must") == 2
     planted = Planted()
     planted.mos("M1", "nmos", 0, 0, 4, 1, "x in t vss")
-    planted.mos("M2", "nmos", 3.2, 0, 4, 1, "y inb t vss")
+    planted.mos("M2", "nmos", 3.2, 0, 4, 1, f"y {inverted} t vss")
     planted.mos("M3", "nmos", 60, 0, 4, 1, "t bias vss vss")
     for each in range(number):
         gate = f"c{each}" if clocked else "bias"
