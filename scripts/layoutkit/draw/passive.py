@@ -129,8 +129,9 @@ def resistor(
             f"is its value right? {SPICE_UNITS}"
         )
     length = _on_grid(tech, "Length", size.l_m, segments, warnings)
-    what = "Length" if segments + bends == 1 else f"Length of each of {segments + bends} segments"
-    _bounded(tech, what, length // (bends + 1), 0 if bends else spec.min_l, spec.max_l)
+    bars = segments if length < spec.min_l else segments + bends  # with bends the least length is that of all bars
+    what = "Length" if bars == 1 else f"Length of each of {bars} segments"
+    _bounded(tech, what, min(length, max(spec.min_l, length // (bends + 1))), spec.min_l, spec.max_l)
     named = nets_of(device_id, nets)
     rounded = tuple(f"{device_id}: {warning}" for warning in warnings)
     return Resistor(device_id, spec, width, length, segments, m, *named, rounded, bends)

@@ -278,7 +278,7 @@ class Coupling:
         held = [p for p in mos if p.device.terminals["s"] in tails]
         pairs = {placed for each in self.groups if each.words == PAIR for placed in each.devices}
         outputs = {p.device.terminals["d"] for p in held if p in pairs}
-        return {p for p in pairs.union(held) if p.device.terminals["g"] in outputs | self.outputs}
+        return {p for p in pairs.union(held) if p.device.terminals.get("g") in outputs | self.outputs}
 
     def over_logic(self, stage: Sequence[PlacedDevice]) -> list[Remark]:
         """Return remarks on quiet wires over an inverter or the stage of a ring, which disturb what is above them."""

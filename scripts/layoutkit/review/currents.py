@@ -399,7 +399,7 @@ class _Estimate:
             if isinstance(spec, PassiveSpec) and spec.usual_ma_um and net["e"] not in {net["b"], net["c"]}:
                 length_um = 1e6 * device.params.get("l", 1e-6 * spec.min_l * self.technology.dbu_um)
                 emitters = round(device.params.get("nf", device.params.get("nx", 1))) * device.m
-                how = f"usual of {emitters} emitter{'s' * (emitters > 1)}"
+                how = f"usual current of {emitters} emitter{'s' * (emitters > 1)}"
                 yield device.id, 1e-3 * spec.usual_ma_um * length_um * emitters, how
 
     def _taken(self, name: str) -> str:

@@ -432,7 +432,7 @@ class Matching:
 def ratio_apart(subject: Subject, group: MatchedDevices, *, must: bool) -> list[Remark]:
     """Return whether the units of the largest transistor of a ratio lie about none of the others; in half pitches."""
     large = max(group.devices, key=lambda placed: (placed.area, -placed.index))
-    others = [placed for placed in group.devices if placed.area < large.area]
+    others = [placed for placed in group.devices if placed.area < large.area and len(large.boxes) > 1]  # else one cell
     places = [box.center() for placed in group.devices for box in placed.boxes]
     pitch = min((one.distance(other) for one, other in combinations(places, 2)), default=0.0)
     off = min((dist(placed.centre, large.centre) for placed in others), default=0.0)

@@ -201,7 +201,7 @@ def unshared_diffusions(subject: Subject) -> list[Remark]:
 
 
 def along_channels(subject: Subject) -> Iterator[Remark]:
-    """Yield the drains whose wires run along the whole of a long channel, over it or beside it, beside its gate."""
+    """Yield the drains whose wires run along so much of a long channel, over it or beside it, beside its gate."""
     reach, rule = subject.technology.to_dbu(_BESIDE_UM), subject.limits["foreign-over-gates.along"]
     for placed in (each for each in subject.placed if each.device.is_mos and not subject.is_idle(each)):
         net, gate = placed.device.terminals["d"], placed.device.terminals["g"]
@@ -213,7 +213,9 @@ def along_channels(subject: Subject) -> Iterator[Remark]:
         drawn = (piece.bbox() for metal in subject.metal(net).values() for piece in (metal & near).each())
         spans = (turned(each, upright=upright) for each in drawn)
         whole = turned(box, upright=upright)
-        covered = region_of(kdb.Box(max(s.left, whole.left), 0, min(s.right, whole.right), 1) for s in spans).merged()
+        covered = region_of(
+            kdb.Box(s.left, 0, s.right, 1) & kdb.Box(whole.left, 0, whole.right, 1) for s in spans
+        ).merged()
         length = subject.um(covered.area())
         why = f"{net}, the drain of {placed.id}, runs {length:.3g} um over or beside its channel, which is "
         why += f"{subject.um(longer_side(box)):.3g} um long, and its gate {gate}"

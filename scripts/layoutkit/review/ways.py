@@ -320,7 +320,7 @@ def unlike_rows(subject: Subject, groups: Sequence[MatchedDevices]) -> Iterator[
         known = ((means[least], _at(subject, near)), (means[most], _at(subject, far)))
         places = " and ".join(f"{ohm:.3g} ohm at ({at})" for ohm, at in known)
         why = f"the best ways from the port of {net} to the sources of {group.called} differ: {places}"
-        figure = means[most] / max(means[least], 1e-3)
+        figure = means[most] / max(means[least], 1.0)  # less than an ohm is the port itself
         yield from subject.finding("supply-drop.rows", figure, why, where=far, devices=group.devices, nets=[net])
 
 

@@ -202,8 +202,8 @@ class WireRuns:
                 there = frozenset((images[third], self._outputs[out]))
                 more = times - count.get(there, 0)
                 if more > 0:
-                    words = f"{third} crosses {out} {times} time{'s' * (times > 1)}, and "
-                    words += f"{images[third]} crosses {self._outputs[out]} {count.get(there, 0)} times"
+                    words = f"{third} crosses {out} at {times} place{'s' * (times > 1)}, "
+                    words += f"{images[third]} crosses {self._outputs[out]} at {count.get(there, 0)}"
                     own = (third, out, *sorted(there - pair, key=order.__getitem__))
                     found.append(Run(more, places[pair].bbox(), own, (), words))
         found.sort(key=lambda each: (-each.length, [order[net] for net in each.nets]))

@@ -68,6 +68,12 @@ def test_the_longest_bar_that_is_drawn_limits_each_bar_and_not_all_of_them(bar, 
         drawn("rhigh", 1, length_um("rhigh", 1, 1001, 1), 1)
 
 
+@pytest.mark.parametrize("length", [0.001, 0.875])
+def test_the_least_length_is_that_of_all_bars(length):
+    with pytest.raises(GeometryError, match=r"^Length .* is below minimum 9.6e-07"):
+        drawn("rhigh", 0.5, length, 1)
+
+
 @pytest.mark.parametrize(("sizes", "matches"), [("w=0.5u l=6u b=3", True), ("w=0.5u l=6u b=4", False)])
 def test_lvs_compares_the_bends_of_the_netlist(sizes, matches):
     module = drawn("rppd", 0.5, length_um("rppd", 0.5, 6, 3), 3)

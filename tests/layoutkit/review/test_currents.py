@@ -496,7 +496,7 @@ def test_bipolars_carry_what_is_usual_for_their_emitters_where_nothing_else_tell
     found = currents(text, technology=ihp)
     assert {name: found[name].ampere / usual for name in ("Q1", "Q2")} == pytest.approx({"Q1": 2, "Q2": 2})
     assert found["Q2"].assumed
-    assert "usual of 2 emitters" in found["Q2"].how
+    assert "usual current of 2 emitters" in found["Q2"].how
     assert currents(text, {"Q1": 1e-3}, technology=ihp)["Q2"].ampere == pytest.approx(1e-3)
     assert "resistor at an emitter" in currents(AMPLIFIER.format(emitter="foot"), technology=ihp)["R1"].how
 

@@ -915,10 +915,11 @@ def test_the_parts_of_an_inverter(figure, expected):
 def test_bipolar_transistors_that_must_match(figure, pair, expected):
     """The emitters, 5 um wide, of a pair on one tail, or of a diode and what it biases, which is never severe.
 
-    The cell is so wide that a mirror is judged at the limit of a pair.
+    The cell is so wide that a mirror is judged at the limit of a pair. Their current comes from a mirror.
     """
     planted = Planted()
     planted.mos("M1", "nmos", 0, 0, 4, 1, "tail bias vss vss")
+    planted.mos("M2", "nmos", 4, 0, 4, 1, "bias bias vss vss")
     planted.npn("Q1", 0, 30, "outn inp tail" if pair else "ref ref tail")
     planted.npn("Q2", 5 + figure * limit("group-apart.bipolar", "must"), 30, f"outp {'inn' if pair else 'ref'} tail")
     for track, net in enumerate(planted.ends):

@@ -1,11 +1,15 @@
 """Resistors, capacitors and what runs beside or under them, on both sides of each limit."""
 
+from types import SimpleNamespace
+
+import klayout.db as kdb
 import pytest
 from planted_layout import GF, WIRE, Planted, both, limit, pair, severities, wired
 
 from layoutkit.circuit import read_netlist
 from layoutkit.circuit.circuit import StatedSupplies
 from layoutkit.circuit.readers.source import NetlistText
+from layoutkit.review.matched_devices import ratio_apart
 from layoutkit.review.passives import joined_by_capacitors
 
 # ---- ratios of resistors
@@ -302,6 +306,15 @@ def test_a_bipolar_transistor_of_two_units_beside_that_of_one(figure, expected):
     for track, net in enumerate(planted.ends):
         planted.comb(net, 10.0 + track)
     assert severities(planted.review(), "group-apart", "lie about none of Q3") == expected
+
+
+def test_a_cell_that_holds_all_emitters_of_a_transistor_has_no_units_to_place():
+    sizes = ((0, 1000), (9000, 4000))
+    devices = [
+        SimpleNamespace(index=x, area=size**2, centre=(x, 0), boxes=[kdb.Box(x, 0, x + size, size)])
+        for x, size in sizes
+    ]
+    assert not ratio_apart(None, SimpleNamespace(devices=devices), must=True)
 
 
 @pytest.mark.parametrize(("places", "expected"), [((0, 30, 60), {"must"}), ((0, 60, 30), set())])
