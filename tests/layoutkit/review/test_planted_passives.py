@@ -314,7 +314,12 @@ def test_a_cell_that_holds_all_emitters_of_a_transistor_has_no_units_to_place():
         SimpleNamespace(index=x, area=size**2, centre=(x, 0), boxes=[kdb.Box(x, 0, x + size, size)])
         for x, size in sizes
     ]
-    assert not ratio_apart(None, SimpleNamespace(devices=devices), must=True)
+    subject = SimpleNamespace(um=float, finding=lambda _, figure, *_args, **_options: figure)
+    for number, device in enumerate(devices):
+        device.id = f"Q{number}"
+    assert ratio_apart(subject, SimpleNamespace(devices=devices), must=True) == 0
+    devices[1].boxes *= 2
+    assert ratio_apart(subject, SimpleNamespace(devices=devices), must=True) > 0
 
 
 @pytest.mark.parametrize(("places", "expected"), [((0, 30, 60), {"must"}), ((0, 60, 30), set())])
