@@ -919,7 +919,7 @@ def test_bipolar_transistors_that_must_match(figure, pair, expected):
     """
     planted = Planted()
     planted.mos("M1", "nmos", 0, 0, 4, 1, "tail bias vss vss")
-    planted.mos("M2", "nmos", 4, 0, 4, 1, "bias bias vss vss")
+    planted.mos("M2", "nmos", -12, 0, 4, 1, "bias bias vss vss")
     planted.npn("Q1", 0, 30, "outn inp tail" if pair else "ref ref tail")
     planted.npn("Q2", 5 + figure * limit("group-apart.bipolar", "must"), 30, f"outp {'inn' if pair else 'ref'} tail")
     for track, net in enumerate(planted.ends):
