@@ -1,4 +1,4 @@
-"""Measure what lies around channels, and whether that of matched ones is its own mirror image.
+"""Measure the distances around channels, and check whether the shapes at matched channels are mirror symmetric.
 
 The distances from each channel to the ends of its diffusion, to its neighbours and to the nearest well::
 

@@ -1,4 +1,4 @@
-"""Findings on the ways of what drives: thin wires to many gates and from drains, and the wires of a resonator.
+"""Findings on wires that carry a drive: thin wires to many gates and from strong drains, and those of a resonator.
 
 The transistor of an oscillator with a resonator has its source on a supply. A resistor from drain to gate, with a
 switch in series or not, biases it; on both nets, between which the crystal is, lies a capacitor to a supply.
@@ -24,10 +24,11 @@ from layoutkit.review.ways import MESH_CONTACTS, rectangles
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from collections.abc import Set as AbstractSet
 
     from layoutkit.review.coupling import Coupling
     from layoutkit.review.finding import Remark
-    from layoutkit.review.subject import PlacedDevice, Subject
+    from layoutkit.review.subject import Subject
     from layoutkit.review.supply_ways import Neck
 
 _MANY_GATES = 24  # channels on one net whose way from the driver is judged
@@ -230,24 +231,19 @@ def _gains(subject: Subject) -> Iterator[_Gain]:
             found[net["g"], net["d"]].append(placed)
     for (gate, drain), devices in found.items():
         loaded = all(_capacitors(subject, net) for net in (gate, drain))
-        fed = {end for each in circuit.nets[gate] for end in _far(subject, each.device, gate, "resistor")}
+        fed = {end for each in circuit.nets[gate] for end in _far(subject, each.device, gate, {"resistor"})}
         fed -= subject.supplies.nets  # a bias with a capacitor to hold it
-        through = {end for net in fed for each in circuit.nets[net] for end in _channel(subject, each.device, net)}
+        mos = {"nmos", "pmos"}
+        through = {end for net in fed for each in circuit.nets[net] for end in _far(subject, each.device, net, mos)}
         if loaded and gate != drain and drain in fed | through and {gate, drain} <= {*circuit.ports}:
             yield _Gain(max(devices, key=lambda each: (each.area, -each.index)), gate, drain)
 
 
-def _far(subject: Subject, name: str, net: str, kind: str) -> set[str]:
-    """Return the other end of a device of a kind on a net; nothing for others."""
-    device = subject.circuit.device(name)
-    return {device.terminals[end] for end in device.kind.ends} - {net} if device.type == kind else set()
-
-
-def _channel(subject: Subject, name: str, net: str) -> set[str]:
-    """Return the other end of the channel of a transistor that begins on a net."""
+def _far(subject: Subject, name: str, net: str, types: AbstractSet[str]) -> set[str]:
+    """Return the other end of a resistor or channel that begins on a net; nothing for devices of other types."""
     device = subject.circuit.device(name)
     ends = {device.terminals[end] for end in device.kind.ends}
-    return ends - {net} if device.is_mos and net in ends else set()
+    return ends - {net} if device.type in types and net in ends else set()
 
 
 def _capacitors(subject: Subject, net: str) -> list[PlacedDevice]:

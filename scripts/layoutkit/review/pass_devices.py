@@ -4,7 +4,7 @@ A transistor between ports, or between a supply and a port or a rail inside, may
 half of a pair whose bias is elsewhere. It is at full drive where something inside drives its gate, a clock, an enable
 or gates of both types are on it, or where it is as large as no amplifier makes it. A sampling switch leads to
 capacitors or gates alone, or a capacitor that is charged at its input lifts its gate: no direct current flows in it.
-``limited_drive`` tells what resistors, and transistors at full drive, let through where they are in series.
+``limited_drive`` computes the largest current of transistors in series with resistors or other transistors.
 """
 
 from __future__ import annotations

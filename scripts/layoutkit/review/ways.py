@@ -1,8 +1,8 @@
-"""The metal of a net as a graph, ways of least resistance through it, and findings on supplies with long ways to taps.
+"""The metal of a net as a graph, its paths of least resistance, and findings on supplies with long paths to taps.
 
 Its pieces have one conductor each; links are where they touch or cuts join them.
 
-A way is what a current would take alone: metal beside it that carries as well only lowers the resistance that is told.
+A way is one such path. Metal in parallel is left out, so the true resistance is at most that of the way.
 """
 
 from __future__ import annotations

@@ -54,8 +54,7 @@ class FileFields:
             a resistor may have one.
         well: Whether ``body`` may name the well whose junction the device is.
         frames: Whether ``frames`` states what surrounds an emitter, and ``base_growth`` and ``usual_size`` may.
-        cell: Whether ``cell`` states the foundry's cell, as ``device_cell`` describes; ``usual_size`` and
-            ``usual_ma_um`` may be stated.
+        cell: Whether ``cell`` states the foundry's cell, as ``device_cell`` describes; ``usual_size`` may be stated.
         text: Whether only the text ``ring_text`` makes it this device, so that it must be stated.
     """
 

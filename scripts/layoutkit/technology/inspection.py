@@ -243,7 +243,8 @@ class Inspection:
         needed |= {key for key, is_needed in fixed.items() if is_needed}
         optional |= {"body"} if fields.well else set()
         optional |= {"base_growth", "usual_size"} if fields.frames else set()
-        optional |= {"usual_size", "usual_ma_um"} if fields.cell else set()
+        optional |= {"usual_size"} if fields.cell else set()
+        optional |= {"usual_ma_um"} if entry["type"] in {"npn", "pnp"} else set()
         optional |= {"bend"} if KINDS[entry["type"]].in_series == "lengths" else set()
         self._keys(place, PASSIVE[0] | needed, PASSIVE[1] | optional)
         self._like(place, entry)
