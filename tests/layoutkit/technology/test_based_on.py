@@ -97,6 +97,13 @@ def test_a_file_may_be_based_on_one_that_is_based_on_another(written):
     assert "nmos_lvt" in second.devices
 
 
+@pytest.mark.parametrize(("device", "known"), [("npn13G2", True), ("diodevdd_2kv", False)])
+def test_a_usual_current_is_that_of_a_bipolar(written, device, known):
+    path = written(f"technology: mine\nbased_on: sg13g2\ndevices:\n  {device}: {{usual_ma_um: 1.0}}\n")
+    said = [fault for fault in validate(str(path)).faults if "usual_ma_um" in str(fault)]
+    assert (not said) == known
+
+
 def test_every_name_that_the_base_has_not_is_told_at_once(written):
     path = written(
         "technology: mine\nbased_on: generic\n"
