@@ -10,7 +10,7 @@ import klayout.db as kdb
 
 from layoutkit.review.matched_devices import is_gate
 from layoutkit.review.matched_roles import PAIR, feet
-from layoutkit.review.passives import coupled_ports, joined_by_capacitors
+from layoutkit.review.passives import joined_by_capacitors
 from layoutkit.review.room_and_wells import rings_of
 from layoutkit.review.subject import box_around, longer_side, names_of, region_of, wire_length
 
@@ -27,8 +27,7 @@ BESIDE = 2  # wires nearer than this many minimum spaces run side by side
 _NEAR_UM = 1.0  # wires nearer than this for long still disturb [um]
 LEVELS = 2  # wires so many levels above each other, with no metal between, couple as those side by side do
 ALONG = 3  # wires over each other for so many times the width of what is covered do not just cross
-_BANK_UM = 5.0  # gap within which bars and plates are one body [um]
-_LEAST_WAY_UM = 2.0  # ways through transistors that are shorter than half of this are not judged [um]
+_BANK_UM = 5.0  # what is nearer to a group is beside it [um]
 _HOLDS = 0.1  # W/L of a diode that holds a net; longer ones leave it a high impedance
 _STRAPS_UM = 5.0  # from the channels of a pair to the straps of its gates [um]
 OWN_UM = 1.0  # so near to a device on both nets, its own terminals couple more than its wires [um]
@@ -73,16 +72,8 @@ class Coupling:
                 continue
             if self.subject.net_images.get(quiet) != loud and {quiet, loud} not in joined:
                 yield from self.coupling(quiet, loud, must=not swings)
-        for placed in self.subject.placed:
-            yield from self.over_passive(placed)
         for group in self.groups:
-            yield from self.through_group(group)
             yield from self.in_the_ring(group)
-        for module in self.subject.roles.groups:
-            stages = [module.devices] if module.type == "inverter" else module.properties.get("stages", ())
-            for stage in stages:
-                yield from self.over_logic(self.subject.devices(stage))
-        yield from self.over_switches()
         yield from self.inputs_of_pairs()
 
     def coupling(self, quiet: str, loud: str, *, must: bool) -> list[Remark]:
@@ -175,68 +166,19 @@ class Coupling:
         ]  # fmt: skip
 
     @cached_property
-    def _inputs(self) -> set[str]:
+    def inputs(self) -> set[str]:
+        """The inputs of the circuit."""
         return {port for port, use in self.subject.roles.ports.items() if use.direction == "input"}
 
     @cached_property
-    def _biases(self) -> set[str]:
+    def biases(self) -> set[str]:
         """The nets of nothing but gates of mirrors and cascodes, which are still."""
         kinds = {"current_mirror", "cascode_pair"}
         held = {name for each in self.subject.roles.groups if each.type in kinds for name in each.devices}
-        ends = {net: self.subject.circuit.nets[net] for net in self._inputs}
+        ends = {net: self.subject.circuit.nets[net] for net in self.inputs}
         return {net for net, own in ends.items() if all(end.terminal == "g" and end.device in held for end in own)}
 
-    def over_passive(self, placed: PlacedDevice) -> list[Remark]:
-        """Return whether outputs, clocks or supplies run under a capacitor unshielded, or signals over a resistor.
-
-        Under a capacitor on such a net, inputs are the ones that suffer.
-        """
-        subject, technology = self.subject, self.subject.technology
-        half = technology.to_dbu(_BANK_UM) // 2
-        names = [conductor.name for conductor in technology.conductors]
-        spec, ends = technology.passives.get(placed.fingers[0].device), set(placed.device.terminals.values())
-        body = region_of(box.enlarged(half, half) for box in placed.boxes).merged().sized(-half)
-        if placed.device.type == "resistor":
-            nets = set() if ends & self.loud else {*subject.nets} - subject.supplies.nets - ends
-            return self._crossed(body, nets, names, f"over resistor {placed.id}", [placed])
-        if spec is None or "bottom" not in spec.parts:
-            return []
-        lower = technology.conductor(spec.parts["bottom"]).name
-        if any(not (subject.shapes(net, lower) & body).is_empty() for net in ends if net in subject.supplies):
-            return []  # a bottom plate on a supply is a shield
-        moved = (self.quiet | self.moved) & self._inputs
-        inputs = self.quiet | moved if ends & self.loud else moved
-        nets = self.loud | coupled_ports(subject.circuit) - subject.supplies.nets | {*subject.supplies.power}
-        nets |= set() if ends & self._inputs else inputs
-        below = names[: names.index(lower)]
-        return self._crossed(body, nets - ends, below, f"under capacitor {placed.id}", [placed], shielded=True)
-
-    def through_group(self, group: MatchedDevices) -> list[Remark]:
-        """Return whether foreign signals cross matched transistors, also their drains and sources."""
-        subject = self.subject
-        gates = {placed.device.terminals.get("g") for placed in group.devices}
-        latch = gates == {placed.device.terminals.get("d") for placed in group.devices} and len(gates) > 1
-        clocked = gates <= {*subject.roles.clocks, *self.loud} and not latch
-        if not group.devices[0].device.is_mos or not group.is_ordered or clocked or self._enables(group):
-            return []
-        own = {net for placed in group.relatives for net in placed.device.terminals.values()}
-        noisy = ({*subject.roles.clocks} & self.loud if latch else self.loud | self._inputs) - own - self._biases
-        return self._through(group.devices, noisy, f"through {group.called}", least=2 if group.spread else 1)
-
-    def _through(
-        self, devices: Sequence[PlacedDevice], nets: AbstractSet[str], how: str, *, least: int = 1,
-        gap_um: float = _BANK_UM,
-    ) -> list[Remark]:  # fmt: skip
-        """Return remarks on wires that cross the diffusions of some devices, or gaps between them up to a width."""
-        half = self.subject.technology.to_dbu(gap_um) // 2
-        names = [conductor.name for conductor in self.subject.technology.conductors]
-        bodies = self.subject.role("active").interacting(region_of(box for placed in devices for box in placed.boxes))
-        blocks = bodies.extents(half).merged().sized(-half).each()
-        blocks = (b for b in blocks if sum(b.inside(placed.box.center()) for placed in devices) >= least)
-        found = (self._crossed(kdb.Region(block), nets, names, how, devices) for block in blocks)
-        return [each for block in found for each in block]
-
-    def _enables(self, group: MatchedDevices) -> bool:
+    def enables(self, group: MatchedDevices) -> bool:
         """Return whether transistors on one port feed nothing but clocked switches: they need not match."""
         circuit, own = self.subject.circuit, {placed.id for placed in group.devices}
         nets = [placed.device.terminals for placed in group.devices]
@@ -249,7 +191,7 @@ class Coupling:
         subject, reach = self.subject, self.subject.technology.to_dbu(_BANK_UM)
         pair, mos = group.words == PAIR, group.devices[0].device.is_mos
         switches = pair and any(placed.device.terminals.get("g") in self.loud for placed in group.devices)
-        if not (group.strict and mos) or group.spread or switches or self._enables(group):
+        if not (group.strict and mos) or group.spread or switches or self.enables(group):
             return []
         body = str(group.devices[0].device.terminals["b"])
         holes = [hole for _, hole in rings_of(subject, body)] if body in subject.number else []
@@ -280,55 +222,6 @@ class Coupling:
         outputs = {p.device.terminals["d"] for p in held if p in pairs}
         return {p for p in pairs.union(held) if p.device.terminals.get("g") in outputs | self.outputs}
 
-    def over_logic(self, stage: Sequence[PlacedDevice]) -> list[Remark]:
-        """Return remarks on quiet wires over an inverter or the stage of a ring, which disturb what is above them."""
-        own = {net for placed in stage for net in placed.device.terminals.values()}
-        if not stage or not own & self.loud:
-            return []
-        return self._through(stage, self.quiet - own, f"over {names_of(stage)}", gap_um=0.0)
-
-    def over_switches(self) -> Iterator[Remark]:
-        """Yield remarks on clocks and controls over switches of analog signals at ports that they do not control."""
-        known = {placed: {*placed.device.terminals.values()} for placed in self.subject.placed}
-        for placed in self.subject.placed:
-            if placed.device.is_mos and any(map(self._is_passed_on, placed.ends & {*self.subject.circuit.ports})):
-                gate = placed.device.terminals["g"]
-                own = {net for p, nets in known.items() if p.ends == placed.ends or gate in nets for net in nets}
-                yield from self._through([placed], self.loud - own, f"through switch {placed.id}")
-
-    def _crossed(
-        self,
-        body: kdb.Region,
-        nets: AbstractSet[str],
-        levels: Sequence[str],
-        how: str,
-        devices: Sequence[PlacedDevice],
-        *,
-        shielded: bool = False,
-    ) -> list[Remark]:
-        """Return whether wires on some levels run across a body; wires that ground shields from it do not count."""
-        subject, shield, length, where, seen = self.subject, kdb.Region(), 0, kdb.Box(), set[str]()
-        for name in reversed(levels):
-            for net in [net for net in subject.nets if net in nets]:
-                boxes = [piece.bbox() for piece in ((subject.shapes(net, name) & body) - shield).each()]
-                if boxes:
-                    length += sum(map(longer_side, boxes))
-                    where += box_around(boxes)
-                    seen.add(net)
-            for ground in subject.supplies.ground if shielded else ():
-                if ground in subject.number:
-                    shield += subject.shapes(ground, name)
-        across, is_mos = min(body.bbox().width(), body.bbox().height()), devices[0].device.is_mos
-        return subject.finding(
-            "coupling.through" if is_mos else "passives.noise",
-            length / (max(across, subject.technology.to_dbu(_LEAST_WAY_UM)) if is_mos else across),
-            f"wires of {', '.join(sorted(seen))} run {subject.um(length):.3g} um {how}",
-            where=where,
-            devices=devices,
-            nets=seen,
-            cause=how.split(maxsplit=1)[0],
-        )
-
     @cached_property
     def _gates_of_pairs(self) -> set[str]:
         pairs = [each.devices for each in self.subject.roles.groups if each.type == "differential_pair"]
@@ -338,7 +231,7 @@ class Coupling:
     def moved(self) -> set[str]:
         """The nets whose voltage changes: loud nets, and ports that are no bias."""
         ports = {port for port in self.subject.circuit.ports if not self._is_mirrored(port)}
-        return self.loud | ports - self._biases - self.subject.supplies.nets - self.still
+        return self.loud | ports - self.biases - self.subject.supplies.nets - self.still
 
     @cached_property
     def outputs(self) -> set[str]:
@@ -395,7 +288,7 @@ class Coupling:
         found |= {
             port for port, use in subject.roles.ports.items() if use.direction == "input" and self._is_reference(port)
         }
-        found |= {port for port in subject.circuit.ports if self._is_passed_on(port)}
+        found |= {port for port in subject.circuit.ports if self.is_passed_on(port)}
         return found | {net for net in subject.nets if self._is_high_impedance(net) or self._is_weak(net)}
 
     def _is_weak(self, net: str) -> bool:
@@ -405,7 +298,7 @@ class Coupling:
         weak = all(device.w * device.m <= _HOLDS * device.l for device in ends)
         return bool(ends) and weak and others <= {"nmos", "pmos", "capacitor"}
 
-    def _is_passed_on(self, net: str) -> bool:
+    def is_passed_on(self, net: str) -> bool:
         """Return whether only the channels of switches are on a net: an analog signal, from outside or to it."""
         ends, both_ways = self.subject.circuit.nets[net], self.subject.both_ways
         return bool(ends) and all(end.device in both_ways and end.terminal in {"d", "s"} for end in ends)

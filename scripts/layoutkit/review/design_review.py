@@ -18,6 +18,7 @@ from layoutkit.review import (
     supply_ways,
 )
 from layoutkit.review.coupling import Coupling
+from layoutkit.review.covered_devices import CoveredDevices
 from layoutkit.review.dead_metal import DeadMetal
 from layoutkit.review.drive_ways import oscillators
 from layoutkit.review.electrical import Electrical
@@ -125,6 +126,7 @@ def _review(subject: Subject, not_compared: Sequence[Unjudged]) -> Review:
         room_and_wells.long_rows(subject, groups),
         room_and_wells.unguarded(subject, groups),
         DeadMetal(subject, groups).findings(),
+        CoveredDevices(subject, matching.transistors, coupling).findings(),
         coupling.findings(),
         oscillators(subject, coupling),
         WireRuns(subject, groups, coupling, symmetry.counterparts).findings(),

@@ -1,4 +1,4 @@
-"""Findings on what must match: where the devices of a group lie, how alike they are, and what lies over them."""
+"""Findings on what must match: where the devices of a group lie, and how alike they are."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from layoutkit.review.subject import box_around, centre_of, gap_between, names_o
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-    from collections.abc import Set as AbstractSet
 
     from layoutkit.review.finding import Remark
     from layoutkit.review.subject import PlacedDevice, Subject
@@ -29,7 +28,6 @@ _POLY_REACH_UM = 1.0
 _SAME_CENTRE_UM = 0.5
 """Devices whose middle lies so near to the centre line of a group are mirrored about it. [um]"""
 _GUARD_UM = 2.0  # poly so near to the last gate of a row guards it [um]
-_STRAPS = 1  # level of the highest metal that straps on sources are drawn on
 _HALVES = 2
 _LEAST_RUN = 5  # channels of one device side by side that could be mixed with those of its image
 MOST_PARTS = 16  # of a ratio that is drawn in equal units
@@ -59,16 +57,12 @@ class Matching:
             yield from self.apart(group)
             yield from self.halves(group)
             yield from self.unlike(group)
-            yield from self.covered(group)
-            yield from self.busy_gates(group)
             if group.is_ordered:
                 yield from self.bare_ends(group)
         for group in self._switched():
             yield from self.apart(group)
         for group in self.lone_references():
             yield from self.bare_ends(group)
-        yield from self.covered_switches()
-        yield from self.covered_images()
 
     def _is_clocked(self, group: MatchedDevices) -> bool:
         """Return whether clocks or what they drive turn a group on and off, but for the latch of a comparator."""
@@ -300,16 +294,6 @@ class Matching:
         return self.subject.finding(limit, spread[worst], why, devices=group.devices, must=strict and worst == ends)
 
     @cached_property
-    def _wires(self) -> kdb.Shapes:
-        """The metal of all nets; a shape's property is the number of its net plus its level times the nets' count."""
-        found, nets = kdb.Shapes(), self.subject.nets
-        for level, conductor in enumerate(self.subject.technology.conductors):
-            for number, net in enumerate(nets):
-                for polygon in self.subject.shapes(net, conductor.name).each():
-                    found.insert(kdb.PolygonWithProperties(polygon, number + level * len(nets)))
-        return found
-
-    @cached_property
     def _poly(self) -> kdb.Shapes:
         shapes = kdb.Shapes()
         shapes.insert(self.subject.role("poly"))
@@ -353,81 +337,6 @@ class Matching:
         others = [box for placed in group.relatives for box in placed.boxes]
         return bare_sides(self.subject, units, others, bare)
 
-    def covered(self, group: MatchedDevices) -> list[Remark]:
-        """Return whether foreign wires, or own ones above the straps, cover some devices more than others."""
-        own = _nets_of(group)
-        supplies = self.subject.supplies.nets & own
-        kinds = [("foreign-over-gates", {*self.subject.nets} - own), ("foreign-over-gates.supply", supplies)]
-        if group.words == PAIR:
-            kinds.append(("foreign-over-gates.supply", own - supplies))
-        return next(filter(None, (self._unlike_cover(group, name, nets) for name, nets in kinds)), [])
-
-    def busy_gates(self, group: MatchedDevices) -> list[Remark]:
-        """Return whether the wires of the drains and sources of a pair lie over much of its gates."""
-        gates = {placed.device.terminals["g"] for placed in group.devices}
-        nets = _nets_of(group) - gates if group.words == PAIR else set[str]()
-        _, whole, seen = self._covered(group, nets, above=0)
-        why = f"drain and source wires ({', '.join(sorted(seen))}) run over {100 * whole:.3g} % of the gate area of "
-        why += group.called
-        return self.subject.finding(
-            "foreign-over-gates.own", whole, why, devices=group.devices, nets=seen, cause="own wires"
-        )
-
-    def covered_switches(self) -> Iterator[Remark]:
-        """Yield the equal switches between signals where a supply covers some more than others."""
-        supplies, alike = self.subject.supplies.nets, defaultdict(list)
-        for placed in self.subject.placed:
-            if placed.id in self.subject.both_ways and not placed.ends & supplies:
-                alike[placed.device.model, placed.device.w, placed.device.l].append(placed)
-        for devices in alike.values():
-            group = MatchedDevices("equal switches", False, tuple(devices), tuple(devices))
-            yield from self._unlike_cover(group, "foreign-over-gates.supply", supplies) if len(devices) > 1 else ()
-
-    def covered_images(self) -> Iterator[Remark]:
-        """Yield the mirror images in no group where metal covers the gates of one more than those of the other."""
-        subject, grouped = self.subject, [{*group.devices} for group in self.transistors]
-        for placed in (placed for placed in subject.placed if placed.device.is_mos):
-            for image in subject.images(placed):
-                pair = MatchedDevices("counterparts", False, (placed, image), (placed, image))
-                if placed.index < image.index and not any(own.issuperset(pair.devices) for own in grouped):
-                    nets = {*subject.nets} - (_nets_of(pair) - subject.supplies.nets)
-                    yield from self._unlike_cover(pair, "foreign-over-gates.supply", nets)
-
-    def _unlike_cover(self, group: MatchedDevices, name: str, nets: AbstractSet[str]) -> list[Remark]:
-        """Return whether wires of some nets cover some devices of a group more than others."""
-        (parts, whole, seen), foreign = self._covered(group, nets), name == "foreign-over-gates"
-        if max(parts) - min(parts) <= _ALIKE * max(parts):
-            return []
-        return self.subject.finding(
-            name,
-            whole - min(parts) if foreign else max(parts) - min(parts),
-            f"wires of {', '.join(sorted(seen))} cover {100 * whole:.3g} % of the gates of {group.called}, "
-            f"from {100 * min(parts):.3g} to {100 * max(parts):.3g} % per device",
-            devices=group.devices,
-            nets=seen,
-            cause="" if foreign else name,
-        )
-
-    def _covered(
-        self, group: MatchedDevices, nets: AbstractSet[str], *, above: int = _STRAPS
-    ) -> tuple[list[float], float, set[str]]:
-        """Return the covered share of each device, and of all; wires on own nets count above a level only."""
-        subject, own, over, seen = self.subject, _nets_of(group), kdb.Region(), set[str]()
-        every = region_of(box for placed in group.devices for box in placed.boxes)
-        wires: dict[str, kdb.Region] = defaultdict(kdb.Region)
-        for shape in self._wires.each_overlapping(every.bbox()):
-            level, number = divmod(shape.prop_id, len(subject.nets))
-            net = subject.nets[number]
-            if net in nets and (net not in own or level > above):
-                wires[net].insert(shape.polygon)
-        for net, region in wires.items():
-            near = every & region
-            over += near
-            seen |= set() if near.is_empty() else {net}
-        over.merge()
-        parts = [(region_of(placed.boxes) & over).area() / placed.area for placed in group.devices]
-        return parts, (every & over).area() / sum(placed.area for placed in group.devices), seen
-
 
 def ratio_apart(subject: Subject, group: MatchedDevices, *, must: bool) -> list[Remark]:
     """Return whether the units of the largest transistor of a ratio lie about none of the others; in half pitches."""
@@ -438,11 +347,6 @@ def ratio_apart(subject: Subject, group: MatchedDevices, *, must: bool) -> list[
     off = min((dist(placed.centre, large.centre) for placed in others), default=0.0)
     why = f"the units of {large.id} lie about none of {names_of(others)}: {subject.um(off):.3g} um off"
     return subject.finding("group-apart.ratio", 2 * off / max(1.0, pitch), why, devices=group.devices, must=must)
-
-
-def _nets_of(group: MatchedDevices) -> set[str]:
-    """Return the nets of a group at the gates, drains and sources of all of its role."""
-    return {net for placed in group.relatives for end, net in placed.device.terminals.items() if end != "b"}
 
 
 def is_gate(stage: Sequence[PlacedDevice]) -> bool:
@@ -494,7 +398,3 @@ def _is_kin(placed: PlacedDevice, group: MatchedDevices) -> bool:
         return True
     same = all(one.terminals.get(terminal) == other.terminals.get(terminal) for terminal in ("s", "b"))
     return same and (one.model, one.params.get("l")) == (other.model, other.params.get("l"))
-
-
-_ALIKE = 0.1
-"""Devices whose covered share differs by at most this much of the largest are covered alike. [1]"""

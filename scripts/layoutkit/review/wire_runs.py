@@ -19,7 +19,7 @@ from layoutkit.review.coupling import ALONG, BESIDE, LEVELS, OWN_UM
 from layoutkit.review.finding import Spot
 from layoutkit.review.matched_roles import LOAD_DIODES, PAIR
 from layoutkit.review.passives import joined_by_capacitors
-from layoutkit.review.subject import HEADS_UM, box_around, longer_side, names_of, region_of, wire_length
+from layoutkit.review.subject import HEADS_UM, box_around, gap_between, longer_side, names_of, region_of, wire_length
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -226,18 +226,26 @@ class WireRuns:
 
     def over(self) -> list[Remark]:
         """Return the longest ways of signals over transistors that are on none of their nets, with their group."""
-        found = []
+        found, reach = [], self.subject.technology.to_dbu(OWN_UM)
         for net in self.nets:
             crossed: dict[int, PlacedDevice] = {}
             boxes: list[kdb.Box] = []
             for _, box in self._rectangles[net]:
                 for shape in self._diffusions.each_overlapping(box):
-                    own = self._owners.get(shape.prop_id, [])
-                    if own and not any(net in nets for _, nets in own):
-                        crossed |= {placed.index: placed for placed, _ in own}
-                        boxes.append(box & shape.box)
+                    piece = box & shape.box
+                    below = [self._owners[each.prop_id] for each in self._channels.each_overlapping(piece)]
+                    below = below or self._nearest(piece, reach)  # over a source or drain
+                    if below and not any(net in nets for _, nets in below):
+                        crossed |= {placed.index: placed for placed, _ in below}
+                        boxes.append(piece)
             found.append(self._way(boxes, (net,), tuple(crossed[index] for index in sorted(crossed))))
         return self._longest("coupling.over", found)
+
+    def _nearest(self, place: kdb.Box, reach: int) -> list[tuple[PlacedDevice, set[str]]]:
+        """Return the transistors whose channels are nearest to a place, within reach."""
+        gaps = [(gap_between(place, each.box), each.prop_id)
+                for each in self._channels.each_touching(place.enlarged(reach, reach))]  # fmt: skip
+        return [self._owners[number] for number in sorted({number for gap, number in gaps if gap == min(gaps)[0]})]
 
     def wide(self) -> Iterator[Remark]:
         """Yield the signals with much metal that is wider than their current needs, apart from plates."""
@@ -353,12 +361,11 @@ class WireRuns:
 
     @cached_property
     def _diffusions(self) -> kdb.Shapes:
-        """The diffusions of transistors, not their rings, in rectangles, each with its number."""
+        """The diffusions of transistors, not their rings, in rectangles."""
         found, subject = kdb.Shapes(), self.subject
         channels = region_of(box for placed in subject.placed if placed.device.is_mos for box in placed.boxes)
-        for number, piece in enumerate(subject.role("active").interacting(channels).each()):
-            for part in kdb.Region(piece).decompose_trapezoids_to_region().each():
-                found.insert(kdb.BoxWithProperties(part.bbox(), number))
+        for part in subject.role("active").interacting(channels).decompose_trapezoids_to_region().each():
+            found.insert(part.bbox())
         return found
 
     @property
@@ -444,20 +451,23 @@ class WireRuns:
         return found
 
     @cached_property
-    def _owners(self) -> dict[int, list[tuple[PlacedDevice, set[str]]]]:
-        """The transistors on each diffusion, by its number, and the nets of these and of their groups."""
+    def _owners(self) -> list[tuple[PlacedDevice, set[str]]]:
+        """The working transistors, with their nets and those of their groups."""
         related: dict[int, set[str]] = defaultdict(set)
         for group in (group for group in self.groups if group.words != LOAD_DIODES):  # they belong to two mirrors
             nets = {net for each in group.relatives for net in each.device.terminals.values()}
             for placed in group.devices:
                 related[placed.index] |= nets
-        found: dict[int, list[tuple[PlacedDevice, set[str]]]] = defaultdict(list)
-        for placed in self.subject.placed:
-            if placed.device.is_mos and not self.subject.is_idle(placed):
-                nets = {*placed.device.terminals.values(), *related[placed.index]}
-                at = (kdb.Box(box.center(), box.center()) for box in placed.boxes)
-                for number in {shape.prop_id for place in at for shape in self._diffusions.each_touching(place)}:
-                    found[number].append((placed, nets))
+        working = (each for each in self.subject.placed if each.device.is_mos and not self.subject.is_idle(each))
+        return [(placed, {*placed.device.terminals.values(), *related[placed.index]}) for placed in working]
+
+    @cached_property
+    def _channels(self) -> kdb.Shapes:
+        """The channels of working transistors, each with the place of its transistor in ``_owners``."""
+        found = kdb.Shapes()
+        for number, (placed, _) in enumerate(self._owners):
+            for box in placed.boxes:
+                found.insert(kdb.BoxWithProperties(box, number))
         return found
 
 

@@ -1,0 +1,306 @@
+"""Findings on wires over and under devices: over the channels of what must match, over bars, and under plates."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from functools import cached_property
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+import klayout.db as kdb
+
+from layoutkit.review.matched_roles import PAIR, MatchedDevices
+from layoutkit.review.subject import box_around, longer_side, names_of, region_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from collections.abc import Set as AbstractSet
+
+    from layoutkit.review.coupling import Coupling
+    from layoutkit.review.finding import Remark
+    from layoutkit.review.subject import PlacedDevice, Subject
+
+_STRAPS = 1  # level of the highest metal that straps on sources are drawn on
+_ALIKE = 0.1  # devices whose covered share differs by at most this part of the largest are covered alike [1]
+_BANK_UM = 5.0  # gap within which bars and plates are one body [um]
+_LEAST_WAY_UM = 2.0  # ways through transistors that are shorter than half of this are not judged [um]
+_PLATE_UM = 2.5  # from a plate to the edge of its metal [um]
+_GUARD_UM = 2.0  # dummies so near to a group are parts of it [um]
+
+
+class CoveredDevices:
+    """The findings on wires over and under the devices of one layout.
+
+    Args:
+        subject: The layout.
+        groups: Its matched groups of transistors.
+        coupling: Which nets are quiet, and which are loud.
+    """
+
+    def __init__(self, subject: Subject, groups: Sequence[MatchedDevices], coupling: Coupling) -> None:
+        self.subject, self.groups, self.coupling = subject, groups, coupling
+
+    def findings(self) -> Iterator[Remark]:
+        """Yield all findings."""
+        for group in self.groups:
+            yield from self.covered(group)
+            yield from self.busy_gates(group)
+        yield from self.covered_switches()
+        yield from self.covered_images()
+        for group in self.coupling.groups:
+            yield from self.through_group(group)
+        for module in self.subject.roles.groups:
+            stages = [module.devices] if module.type == "inverter" else module.properties.get("stages", ())
+            for stage in stages:
+                yield from self.over_logic(self.subject.devices(stage))
+        yield from self.over_switches()
+        for placed in self.subject.placed:
+            if placed.device.type == "resistor":
+                yield from self.over_resistor(placed)
+            elif placed.device.type == "capacitor":
+                yield from self.under_capacitor(placed)
+
+    def over_resistor(self, placed: PlacedDevice) -> list[Remark]:
+        """Return whether foreign signals run over a resistor, unless it is on a loud net itself."""
+        subject, half = self.subject, self.subject.technology.to_dbu(_BANK_UM) // 2
+        body = region_of(box.enlarged(half, half) for box in placed.boxes).merged().sized(-half)
+        nets = set() if placed.ends & self.coupling.loud else {*subject.nets} - subject.supplies.nets - placed.ends
+        names = [conductor.name for conductor in subject.technology.conductors]
+        return crossed(subject, body, nets, names, f"over resistor {placed.id}", [placed])
+
+    def under_capacitor(self, placed: PlacedDevice) -> list[Remark]:
+        """Return whether signals or the power run under a capacitor with no ground between.
+
+        A bottom plate on a supply is a shield, but the nets that move are loaded by it. Diodes hold their net.
+        """
+        subject, technology, coupling = self.subject, self.subject.technology, self.coupling
+        spec, ends = technology.passives.get(placed.fingers[0].device), placed.ends
+        if spec is None or "bottom" not in spec.parts:
+            return []
+        names = [conductor.name for conductor in technology.conductors]
+        lower, plates = technology.conductor(spec.parts["bottom"]).name, region_of(placed.boxes)
+        below = {net for net in ends & {*subject.number} if not (subject.shapes(net, lower) & plates).is_empty()}
+        body, near = plates, plates.sized(technology.to_dbu(_PLATE_UM))
+        for net in below:
+            body += (subject.shapes(net, lower) & near).interacting(plates)
+        if ends <= subject.supplies.nets:
+            return []
+        if below & subject.supplies.nets:
+            nets = coupling.moved
+        else:
+            nets = {net for net in subject.nets if not coupling.diodes(net)} - subject.supplies.nets
+            nets |= {*subject.supplies.power}
+        how = f"under capacitor {placed.id} ({', '.join(sorted(ends))})"
+        return crossed(subject, body.merged(), nets - ends, names[: names.index(lower)], how, [placed], shielded=True)
+
+    def through_group(self, group: MatchedDevices) -> list[Remark]:
+        """Return whether foreign signals cross matched transistors, also their drains and sources."""
+        subject = self.subject
+        gates = {placed.device.terminals.get("g") for placed in group.devices}
+        latch = gates == {placed.device.terminals.get("d") for placed in group.devices} and len(gates) > 1
+        clocked = gates <= {*subject.roles.clocks, *self.coupling.loud} and not latch
+        if not group.devices[0].device.is_mos or not group.is_ordered or clocked or self.coupling.enables(group):
+            return []
+        own = {net for placed in group.relatives for net in placed.device.terminals.values()}
+        noisy = (
+            ({*subject.roles.clocks} & self.coupling.loud if latch else self.coupling.loud | self.coupling.inputs)
+            - own
+            - self.coupling.biases
+        )
+        return self._through(group.devices, noisy, f"through {group.called}", least=2 if group.spread else 1)
+
+    def _through(
+        self, devices: Sequence[PlacedDevice], nets: AbstractSet[str], how: str, *, least: int = 1,
+        gap_um: float = _BANK_UM,
+    ) -> list[Remark]:  # fmt: skip
+        """Return remarks on wires that cross the diffusions of some devices, or gaps between them up to a width."""
+        half = self.subject.technology.to_dbu(gap_um) // 2
+        names = [conductor.name for conductor in self.subject.technology.conductors]
+        bodies = self.subject.role("active").interacting(region_of(box for placed in devices for box in placed.boxes))
+        blocks = bodies.extents(half).merged().sized(-half).each()
+        blocks = (b for b in blocks if sum(b.inside(placed.box.center()) for placed in devices) >= least)
+        found = (crossed(self.subject, kdb.Region(block), nets, names, how, devices) for block in blocks)
+        return [each for block in found for each in block]
+
+    def over_logic(self, stage: Sequence[PlacedDevice]) -> list[Remark]:
+        """Return remarks on quiet wires over an inverter or the stage of a ring, which disturb what is above them."""
+        own = {net for placed in stage for net in placed.device.terminals.values()}
+        if not stage or not own & self.coupling.loud:
+            return []
+        return self._through(stage, self.coupling.quiet - own, f"over {names_of(stage)}", gap_um=0.0)
+
+    def over_switches(self) -> Iterator[Remark]:
+        """Yield remarks on clocks and controls over switches of analog signals at ports that they do not control."""
+        known = {placed: {*placed.device.terminals.values()} for placed in self.subject.placed}
+        for placed in self.subject.placed:
+            if placed.device.is_mos and any(
+                map(self.coupling.is_passed_on, placed.ends & {*self.subject.circuit.ports})
+            ):
+                gate = placed.device.terminals["g"]
+                own = {net for p, nets in known.items() if p.ends == placed.ends or gate in nets for net in nets}
+                yield from self._through([placed], self.coupling.loud - own, f"through switch {placed.id}")
+
+    def covered(self, group: MatchedDevices) -> list[Remark]:
+        """Return whether foreign wires, or own ones above the straps, cover some devices more than others."""
+        own = _nets_of(group)
+        supplies = self.subject.supplies.nets & own
+        kinds = [("foreign-over-gates", {*self.subject.nets} - own), ("foreign-over-gates.supply", supplies)]
+        if group.words == PAIR:
+            kinds.append(("foreign-over-gates.supply", own - supplies))
+        found = next(filter(None, (self._unlike_cover(group, name, nets) for name, nets in kinds)), [])
+        return found or self._unlike_halves(group)
+
+    def _unlike_halves(self, group: MatchedDevices) -> list[Remark]:
+        """Return whether metal above the straps covers one half of an interleaved pair, with its dummies, alone."""
+        subject, reach = self.subject, self.subject.technology.to_dbu(_GUARD_UM)
+        if group.words != PAIR or not any(a.box.overlaps(b.box) for a, b in combinations(group.devices, 2)):
+            return []
+        hull = box_around(placed.box for placed in group.devices)
+        near, middle = hull.enlarged(reach, reach), hull.center()
+        gates = region_of([box for placed in group.devices for box in placed.boxes])
+        gates += region_of(box for box in subject.idle_boxes if box.touches(near))
+        wires = self._over(gates, {*subject.nets} - (_nets_of(group) - subject.supplies.nets))
+        over, around, found = region_of(()), gates.bbox(), list[tuple[float, float, str, str]]()
+        for region in wires.values():
+            over += region
+        over.merge()
+        for one, other, names in (
+            (kdb.Box(around.left, around.bottom, middle.x, around.top),
+             kdb.Box(middle.x, around.bottom, around.right, around.top), ("left", "right")),
+            (kdb.Box(around.left, around.bottom, around.right, middle.y),
+             kdb.Box(around.left, middle.y, around.right, around.top), ("lower", "upper")),
+        ):  # fmt: skip
+            halves = (kdb.Region(one), kdb.Region(other))
+            (few, where), (many, there) = sorted(
+                ((over & half).area() / max(1, (gates & half).area()), name)
+                for half, name in zip(halves, names, strict=True)
+            )
+            found.append((many - few, many, there, where))
+        apart, many, there, where = max(found)
+        why = f"wires of {', '.join(sorted(wires))} cover {100 * many:.3g} % of the gates in the {there} half of "
+        why += f"{group.called}, and {100 * (many - apart):.3g} % of those in the {where} half"
+        return subject.finding("foreign-over-gates.half", apart, why, devices=group.devices, nets=wires, cause="half")
+
+    def _over(self, gates: kdb.Region, nets: AbstractSet[str]) -> dict[str, kdb.Region]:
+        """Return where wires of some nets above the straps lie over gates."""
+        found: dict[str, kdb.Region] = defaultdict(kdb.Region)
+        for shape in self._wires.each_overlapping(gates.bbox()):
+            level, number = divmod(shape.prop_id, len(self.subject.nets))
+            if self.subject.nets[number] in nets and level > _STRAPS:
+                found[self.subject.nets[number]] += gates & kdb.Region(shape.polygon)
+        return {net: region for net, region in found.items() if not region.is_empty()}
+
+    def busy_gates(self, group: MatchedDevices) -> list[Remark]:
+        """Return whether the wires of the drains and sources of a pair lie over much of its gates."""
+        gates = {placed.device.terminals["g"] for placed in group.devices}
+        nets = _nets_of(group) - gates if group.words == PAIR else set[str]()
+        _, whole, seen = self._covered(group, nets, above=0)
+        why = f"drain and source wires ({', '.join(sorted(seen))}) run over {100 * whole:.3g} % of the gate area of "
+        why += group.called
+        return self.subject.finding(
+            "foreign-over-gates.own", whole, why, devices=group.devices, nets=seen, cause="own wires"
+        )
+
+    def covered_switches(self) -> Iterator[Remark]:
+        """Yield the equal switches between signals where a supply covers some more than others."""
+        supplies, alike = self.subject.supplies.nets, defaultdict(list)
+        for placed in self.subject.placed:
+            if placed.id in self.subject.both_ways and not placed.ends & supplies:
+                alike[placed.device.model, placed.device.w, placed.device.l].append(placed)
+        for devices in alike.values():
+            group = MatchedDevices("equal switches", False, tuple(devices), tuple(devices))
+            yield from self._unlike_cover(group, "foreign-over-gates.supply", supplies) if len(devices) > 1 else ()
+
+    def covered_images(self) -> Iterator[Remark]:
+        """Yield the mirror images in no group where metal covers the gates of one more than those of the other."""
+        subject, grouped = self.subject, [{*group.devices} for group in self.groups]
+        for placed in (placed for placed in subject.placed if placed.device.is_mos):
+            for image in subject.images(placed):
+                pair = MatchedDevices("counterparts", False, (placed, image), (placed, image))
+                if placed.index < image.index and not any(own.issuperset(pair.devices) for own in grouped):
+                    nets = {*subject.nets} - (_nets_of(pair) - subject.supplies.nets)
+                    yield from self._unlike_cover(pair, "foreign-over-gates.supply", nets)
+
+    def _unlike_cover(self, group: MatchedDevices, name: str, nets: AbstractSet[str]) -> list[Remark]:
+        """Return whether wires of some nets cover some devices of a group more than others."""
+        (parts, whole, seen), foreign = self._covered(group, nets), name == "foreign-over-gates"
+        if max(parts) - min(parts) <= _ALIKE * max(parts):
+            return []
+        return self.subject.finding(
+            name,
+            whole - min(parts) if foreign else max(parts) - min(parts),
+            f"wires of {', '.join(sorted(seen))} cover {100 * whole:.3g} % of the gates of {group.called}, "
+            f"from {100 * min(parts):.3g} to {100 * max(parts):.3g} % per device",
+            devices=group.devices,
+            nets=seen,
+            cause="" if foreign else name,
+        )
+
+    def _covered(
+        self, group: MatchedDevices, nets: AbstractSet[str], *, above: int = _STRAPS
+    ) -> tuple[list[float], float, set[str]]:
+        """Return the covered share of each device, and of all; wires on own nets count above a level only."""
+        subject, own, over, seen = self.subject, _nets_of(group), kdb.Region(), set[str]()
+        every = region_of(box for placed in group.devices for box in placed.boxes)
+        wires: dict[str, kdb.Region] = defaultdict(kdb.Region)
+        for shape in self._wires.each_overlapping(every.bbox()):
+            level, number = divmod(shape.prop_id, len(subject.nets))
+            net = subject.nets[number]
+            if net in nets and (net not in own or level > above):
+                wires[net].insert(shape.polygon)
+        for net, region in wires.items():
+            near = every & region
+            over += near
+            seen |= set() if near.is_empty() else {net}
+        over.merge()
+        parts = [(region_of(placed.boxes) & over).area() / placed.area for placed in group.devices]
+        return parts, (every & over).area() / sum(placed.area for placed in group.devices), seen
+
+    @cached_property
+    def _wires(self) -> kdb.Shapes:
+        """The metal of all nets; a shape's property is the number of its net plus its level times the nets' count."""
+        found, nets = kdb.Shapes(), self.subject.nets
+        for level, conductor in enumerate(self.subject.technology.conductors):
+            for number, net in enumerate(nets):
+                for polygon in self.subject.shapes(net, conductor.name).each():
+                    found.insert(kdb.PolygonWithProperties(polygon, number + level * len(nets)))
+        return found
+
+
+def crossed(  # noqa: PLR0913 - the fields of a finding
+    subject: Subject,
+    body: kdb.Region,
+    nets: AbstractSet[str],
+    levels: Sequence[str],
+    how: str,
+    devices: Sequence[PlacedDevice],
+    *,
+    shielded: bool = False,
+) -> list[Remark]:
+    """Return whether wires on some levels run across a body; wires that ground shields from it do not count."""
+    shield, length, where, seen = kdb.Region(), 0, kdb.Box(), set[str]()
+    for name in reversed(levels):
+        for net in [net for net in subject.nets if net in nets]:
+            boxes = [piece.bbox() for piece in ((subject.shapes(net, name) & body) - shield).each()]
+            if boxes:
+                length += sum(map(longer_side, boxes))
+                where += box_around(boxes)
+                seen.add(net)
+        for ground in subject.supplies.ground if shielded else ():
+            if ground in subject.number:
+                shield += subject.shapes(ground, name)
+    across, is_mos = min(body.bbox().width(), body.bbox().height()), devices[0].device.is_mos
+    return subject.finding(
+        "coupling.through" if is_mos else "passives.noise",
+        length / (max(across, subject.technology.to_dbu(_LEAST_WAY_UM)) if is_mos else across),
+        f"wires of {', '.join(sorted(seen))} run {subject.um(length):.3g} um {how}",
+        where=where,
+        devices=devices,
+        nets=seen,
+        cause=how.split(maxsplit=1)[0],
+    )
+
+
+def _nets_of(group: MatchedDevices) -> set[str]:
+    """Return the nets of a group at the gates, drains and sources of all of its role."""
+    return {net for placed in group.relatives for end, net in placed.device.terminals.items() if end != "b"}
