@@ -28,6 +28,7 @@ from thorough import THOROUGH, processes
 
 SCRIPT = "netlist-to-gds/scripts/build_layout.py"
 OTA = Path(__file__).parents[2] / "skills/netlist-to-gds/assets/ota_5t.spice"
+PAIR = OTA.with_name("pair.spice")  # laid out in a third of the time
 TECHNOLOGIES = processes()
 
 # A folded-cascode amplifier: 13 transistors, five matched groups, a cascode bias.
@@ -272,7 +273,7 @@ def test_a_violated_rule_is_a_failure_in_words_with_the_report_beside_it(build, 
     planted = "rules:\n  - {id: planted.1, kind: forbidden, layer: poly, description: No poly at all, source: test}\n"
     technology = tmp_path / "planted.yaml"
     technology.write_text(text.replace("rules:\n", planted, 1), encoding="utf-8")
-    code, envelope = build(OTA, technology=technology)
+    code, envelope = build(PAIR, technology=technology)
     assert (code, envelope["ok"], envelope["error"]["code"]) == (1, False, "DRC_VIOLATION")
     assert "planted.1" in envelope["error"]["message"]
     assert not envelope["data"]["drc"]["passed"]
@@ -286,7 +287,7 @@ def test_a_layer_that_no_check_understands_is_not_clean_until_it_is_waived(build
     text = "\n".join(line for line in lines if "id: PIN_IN_METAL" not in line)
     technology = tmp_path / "own.yaml"
     technology.write_text(text.replace("purpose: pin", "purpose: marker"), encoding="utf-8")
-    code, envelope = build(OTA, technology=technology)
+    code, envelope = build(PAIR, technology=technology)
     assert (code, envelope["error"]["code"]) == (1, "DRC_VIOLATION")
     assert "no design rule judges what is drawn on metal" in envelope["error"]["message"]
     assert "LVS does not read what is drawn on metal" in envelope["error"]["message"]
@@ -294,7 +295,7 @@ def test_a_layer_that_no_check_understands_is_not_clean_until_it_is_waived(build
     assert (drc["passed"], drc["complete"], drc["total_violations"]) == (False, False, 0)
     assert (lvs["matched"], lvs["complete"], lvs["mismatches"]) == (False, False, [])
     pins = [layer["name"] for layer in drc["layers_unchecked"]]
-    code, envelope = build(OTA, "--waived-layers", json.dumps(pins), technology=technology)
+    code, envelope = build(PAIR, "--waived-layers", json.dumps(pins), technology=technology)
     assert (code, envelope["ok"]) == (0, True)
     waived = envelope["data"]["drc"]["layers_waived"]
     assert waived == envelope["data"]["lvs"]["layers_waived"] != []
@@ -352,11 +353,11 @@ def test_bad_input_is_one_envelope_and_exit_2(run_script, tmp_path, arguments):
 def test_dummies_are_drawn_and_reported_and_lvs_still_matches(build):
     counts = []
     for dummies in ("0", "1"):
-        code, envelope = build(OTA, "--dummies", dummies)
+        code, envelope = build(PAIR, "--dummies", dummies)
         assert code == 0
         counts.append(envelope["data"]["lvs"]["dummies"])
     rows = len(envelope["data"]["matching"]["groups"])
-    assert counts[1] - counts[0] >= 2 * rows
+    assert counts[1] - counts[0] >= 2 * rows > 0
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 All groups of a circuit are stated. Names, the order of cards and the order of drain and source change none of them.
 """
 
+import functools
 import random
 from dataclasses import replace
 
@@ -1817,6 +1818,7 @@ CIRCUITS = {
 }
 
 
+@functools.cache  # a circuit is never changed, and each is read for several tests
 def circuit_of(text, ports="vdd vss"):
     cards = "\n".join(line.strip() for line in text.strip().splitlines())
     return read_netlist(NetlistText(f".subckt dut {ports}\n{cards}\n.ends\n"), identify_modules=False)
