@@ -115,7 +115,7 @@ class Passives:
         return self.subject.finding("passives", len(sizes) - 1, why, devices=group.devices, must=even)
 
     def banks(self, group: MatchedDevices) -> list[Remark]:
-        """Return whether a group lies in several places."""
+        """Return whether a group lies in several places; resistors apart are milder than capacitors."""
         boxes = [box for placed in group.devices for box in placed.boxes]
         judged = group.strict or group.words in {_STRING, _RATIO}  # halves of a pair may lie at both sides of its axis
         banks = len(self._banks(boxes)) if judged and not self._array(group) else 1
@@ -125,7 +125,7 @@ class Passives:
             f"{group.called} {'are' if group.is_plural else 'is'} split over {banks} places",
             what_to_do="one bank, the units interleaved",
             devices=group.devices,
-            must=group.strict,
+            must=group.strict and group.devices[0].device.type != "resistor",
         )
 
     def _array(self, group: MatchedDevices) -> list[kdb.Box]:

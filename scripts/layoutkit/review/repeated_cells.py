@@ -184,7 +184,7 @@ def loads(subject: Subject) -> Iterator[Remark]:
         why = f"the wires of the stages of a {kind} have from {least:.3g} fF ({ends[0]}) to {most:.3g} fF ({ends[1]})"
         yield from subject.finding(
             "repeated.load", (most - least) / mean(loads), why, devices=subject.devices(group.devices), nets=nets,
-            difference=most - least, must=kind == "ring",
+            difference=most - least,
         )  # fmt: skip
 
 
