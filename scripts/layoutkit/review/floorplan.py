@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from layoutkit.review.finding import Remark
     from layoutkit.review.subject import PlacedDevice, Subject
 
+_OFF_HEIGHT_UM = 7.0  # an input so far along the edge from its device is not judged [um]
 _RAIL_LENGTH = 0.5
 """Share of the layout's width or height from which on a straight piece of a supply is a rail. [1]"""
 _RAIL_ASPECT = 4  # a rail is at least so many times as long as it is wide
@@ -325,6 +326,29 @@ def ports(subject: Subject) -> Iterator[Remark]:
             yield from subject.finding(
                 "rails.port", 1.0, why, what_to_do="move the port to the requested side", where=where, nets=[net]
             )
+
+
+def off_height(subject: Subject, net: str, ports: Sequence[kdb.Point], pins: Sequence[tuple[int, int]]) -> list[Remark]:
+    """Return whether an input enters far along the edge from where the nearest device on it stands.
+
+    Args:
+        subject: The layout.
+        net: A net.
+        ports: Its labels. [dbu]
+        pins: The contacts of its devices as x and y. [dbu]
+    """
+    uses = subject.roles.ports
+    if net not in subject.roles.inputs and (net not in uses or uses[net].direction != "input"):
+        return []
+    sides = [(port, subject.sides_of(kdb.Box(port, port))[0]) for port in ports]
+    off, side, port = min(
+        (min(abs(y - port.y) if side in {"left", "right"} else abs(x - port.x) for x, y in pins), side, port)
+        for port, side in sides
+    )
+    why = f"input {net} enters at the {side} side {subject.um(off):.3g} um along it from the nearest device on that net"
+    share = off / longer_side(subject.box) if subject.um(off) > _OFF_HEIGHT_UM else 0.0
+    where = kdb.Box(port, port).enlarged(100, 100)
+    return subject.finding("wire-length.height", share, why, where=where, nets=[net], cause="heights of ports")
 
 
 def open_ports(subject: Subject) -> Iterator[Remark]:

@@ -15,7 +15,7 @@ import numpy as np
 from layoutkit.errors import listed
 from layoutkit.extract.single_cuts import WholeLayout, single_places
 from layoutkit.review.finding import Spot
-from layoutkit.review.floorplan import rails_of
+from layoutkit.review.floorplan import off_height, rails_of
 from layoutkit.review.subject import (
     HEADS_UM,
     box_around,
@@ -409,7 +409,7 @@ def far_port(subject: Subject, net: str, points: Mapping[PlacedDevice, list[tupl
         return []
     way = min(abs(port.x - x) + abs(port.y - y) for port in ports for x, y in pins)
     edge = min(min(x - box.left, box.right - x, y - box.bottom, box.top - y) for x, y in pins)
-    return subject.finding(
+    found = subject.finding(
         "wire-length.port",
         (way - edge) / longer_side(box),
         f"port {net} lies {subject.um(way):.3g} um from any device, one of which is {subject.um(edge):.3g} um "
@@ -419,6 +419,7 @@ def far_port(subject: Subject, net: str, points: Mapping[PlacedDevice, list[tupl
         nets=[net],
         cause="far ports",
     )
+    return found or off_height(subject, net, ports, pins)
 
 
 def length(subject: Subject, net: str, points: Mapping[PlacedDevice, list[tuple[int, int]]]) -> list[Remark]:

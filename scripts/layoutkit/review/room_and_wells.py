@@ -11,7 +11,7 @@ from layoutkit.drc.check import Options, check
 from layoutkit.errors import listed
 from layoutkit.review.finding import Unjudged
 from layoutkit.review.stage_order import is_logic
-from layoutkit.review.subject import box_around, gap_between, longer_side, names_of, region_of, turned
+from layoutkit.review.subject import box_around, gap_between, longer_side, names_of, region_of, turned, wire_length
 from layoutkit.technology.expressions import names, parse
 
 if TYPE_CHECKING:
@@ -35,6 +35,8 @@ _ROW_UM = 35.0  # hand layouts, too, have rows of up to this length [um]
 _WIDE_RATIO = 10  # channels that are at most so many times as wide as long have a gate of little resistance
 _HALF = 0.5  # share of a side of the layout beyond which the width of one channel decides that side [1]
 _WELLS_UM, _FEW_IN_A_WELL = 10.0, 4  # wells that could be one: how near to each other they lie, with how many devices
+_RESISTIVE_OHM = 1.0  # a local interconnect has more than this a square, metal less [ohm]
+_RING_UM = 15.0  # shorter rings are hardly resistive [um]
 _NEIGHBOUR_UM = 5.0  # rings this near to each other could be one [um]
 
 
@@ -293,6 +295,22 @@ def single_tap_contacts(subject: Subject) -> list[Remark]:
     count = len(found)
     why = f"{count} taps of wells and substrate have one contact each"
     return subject.finding("well-tap.contacts", count, why, where=box_around(found))
+
+
+def bare_rings(subject: Subject) -> Iterator[Remark]:
+    """Yield the long rings that have a local interconnect of high resistance but hardly any metal over it."""
+    technology = subject.technology
+    resistive = (technology.conductors[0].sheet_ohm or 0.0) > _RESISTIVE_OHM
+    rings = [(net, ring) for net in subject.nets for layer in ("n_tap", "p_tap") if resistive
+             for ring in subject.shapes(net, layer).each() if ring.holes()]  # fmt: skip
+    for net, ring in rings:
+        metal, long = kdb.Region(), subject.um(wire_length(ring))
+        for conductor in technology.conductors[1:]:
+            metal += subject.shapes(net, conductor.name) & kdb.Region(ring)
+        bare = 1 - metal.merged().area() / ring.area() if long > _RING_UM else 0.0
+        why = f"{100 * bare:.3g} % of the ring of {net}, {long:.3g} um long, have no metal over the "
+        why += technology.conductors[0].name
+        yield from subject.finding("well-tap.metal", bare, why, where=ring.bbox(), nets=[net], cause="bare rings")
 
 
 def _joins(box: kdb.Box, alone: Devices, other: kdb.Box, its: Devices, near: int) -> bool:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import klayout.db as kdb
 
 from layoutkit.circuit.recognise import MODULE_TYPES
+from layoutkit.errors import listed
 from layoutkit.review.matched_devices import is_gate
 from layoutkit.review.matched_roles import PAIR, MatchedDevices
 from layoutkit.review.subject import gap_between, longer_side, names_of, region_of, turned
@@ -36,6 +37,8 @@ _MIRROR = MODULE_TYPES["current_mirror"].words
 _LOADS = MODULE_TYPES["load_pair"].words
 _CASCODES = MODULE_TYPES["cascode_pair"].words
 _FEWEST_IN_ORDER = 3  # devices from which on a mirror has a middle
+_FACING_UM = 5.0  # between the transistors of an inverter whose gates could be one line of poly [um]
+_ON_ONE_LINE = 4  # channels at most of a transistor whose gates are lines of poly to the other one
 _NEXT_UM = 10.0  # from a transistor to one that it could share a diffusion with [um]
 
 
@@ -198,6 +201,27 @@ def unshared_diffusions(subject: Subject) -> list[Remark]:
     most = max((len(placed.boxes) for placed in own), default=0)
     why = f"the channels of {names_of(own)} share no drain or source: {most} diffusions for {most} channels"
     return subject.finding("room.shared", len(own), why, devices=own)
+
+
+def gates_apart(subject: Subject) -> list[Remark]:
+    """Return the inverters whose two transistors stand side by side, but have no poly in common."""
+    reach, poly = subject.technology.to_dbu(_FACING_UM), kdb.Shapes()
+    for number, piece in enumerate(subject.role("poly").each()):
+        poly.insert(kdb.PolygonWithProperties(piece, number))
+    working = [p for p in subject.placed if p.device.is_mos and not subject.is_idle(p) and len(p.boxes) <= _ON_ONE_LINE]
+    working = [placed for placed in working if placed.id not in subject.both_ways]
+    found: list[tuple[PlacedDevice, PlacedDevice]] = []
+    for one, other in ((a, b) for a in working for b in working if (a.device.type, b.device.type) == ("nmos", "pmos")):
+        driven = one.ends & other.ends - subject.supplies.nets
+        same = one.device.terminals["g"] == other.device.terminals["g"]
+        if same and driven and gap_between(one.box, other.box) <= reach:
+            on = [{shape.prop_id for box in p.boxes for shape in poly.each_touching(box)} for p in (one, other)]
+            found += [(one, other)] if on[0].isdisjoint(on[1]) else []
+    pairs = [f"{one.id} and {other.id}" for one, other in found]
+    why = f"the gates of {listed(pairs, most=4)}, within {_FACING_UM:g} um of each other, are joined by metal instead "
+    why += "of poly"
+    devices = list(dict.fromkeys(placed for pair in found for placed in pair))
+    return subject.finding("wire-length.gates", len(found), why, devices=devices)
 
 
 def along_channels(subject: Subject) -> Iterator[Remark]:

@@ -1,7 +1,13 @@
-"""Findings about wires over channels and under plates: which devices lie below, and which half."""
+"""Findings about wires over channels, under plates and to ports: which devices lie below, which half, which way."""
 
+import klayout.db as kdb
 import pytest
 from planted_layout import SIDE, WIRE, Planted, both, severities
+
+from layoutkit.review.finding import shipped_limits
+from layoutkit.review.room_and_wells import bare_rings
+from layoutkit.review.subject import Subject
+from layoutkit.technology import load
 
 ROW = 1 + SIDE  # pitch of channels of 1 um
 
@@ -93,3 +99,70 @@ def test_a_signal_under_a_capacitor(figure, expected, bottom, net, is_found):
     planted.box("Metal3", 85 - 5 * figure, 43.7, 95, 44, net)
     found = severities(planted.review(), "passives", f"wires of {net} run")
     assert found == (expected if is_found else set())
+
+
+# ---- ways in and out
+
+
+@both("wire-length.height", "should")
+@pytest.mark.parametrize(("direction", "long", "is_found"), [("in", 60, True), ("out", 60, False), ("in", 20, False)])
+def test_an_input_that_enters_far_from_the_height_of_its_gate(figure, expected, direction, long, is_found):
+    """Its wire leads up along the left edge; an output may, and so may an input of a few micrometres."""
+    planted = Planted()
+    planted.mos("M1", "nmos", 5, 0, 4, 1, "out in vss vss")
+    planted.mos("M2", "pmos", 10, 0, 4, 1, "out in vdd vdd")
+    for net, track in (("out", 6), ("in", 5), ("vdd", 40)):
+        planted.comb(net, track, port=net != direction)
+    planted.comb("vss", -3, left=-5, right=long - 5)
+    top = 4.6 + (figure * 60 if long == 60 else 6.5)
+    planted.box("Metal4", -4.6, 5, -4.2, top, direction)
+    track = 5 if direction == "in" else 6
+    planted.box("Metal4", -4.6, track - 0.2, 8, track + 0.2, direction)
+    planted.square("Via3", planted.ends[direction][0][0], track, 0.26)
+    planted.label(direction, "Metal4", -4.4, top)
+    found = severities(planted.review(limits={"wire-length.port": {"should": 9}}), "wire-length", "input in enters")
+    assert found == (expected if is_found else set())
+
+
+@pytest.mark.parametrize(("kind", "expected"), [("metal", {"should"}), ("poly", set()), ("far", set())])
+def test_the_gates_of_an_inverter_are_one_line_of_poly(kind, expected):
+    """Its transistors stand one above the other, or too far away from each other for one line."""
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, 2, 0.5, "out in vss vss")
+    planted.mos("M2", "pmos", 0, 16 if kind == "far" else 6, 2, 0.5, "out in vdd vdd")
+    if kind == "poly":
+        planted.box("Poly2", SIDE, 2, SIDE + 0.5, 7)
+    for net, track in (("out", 22), ("in", 24), ("vss", -3), ("vdd", 26)):
+        if net == "in":
+            for x, y in planted.ends["in"]:
+                planted.square("Via1", x, y, 0.26)
+            planted.box("Metal2", SIDE + 0.1, 2, SIDE + 0.4, 24, "in")
+            planted.label("in", "Metal2", SIDE + 0.25, 23.9)
+        elif net == "out":
+            planted.box("Metal1", 1.2, 1, 1.6, 17 if kind == "far" else 7, "out")
+            planted.label("out", "Metal1", 1.4, 4)
+        else:
+            planted.comb(net, track)
+    assert severities(planted.review(), "wire-length", "instead of poly") == expected
+
+
+class Ring(Subject):
+    """A ring of taps 20 x 10 um, 1 um wide, with metal over a share of it."""
+
+    def __init__(self, technology, covered):
+        self.technology, self.limits, self.answers, self.nets = load(technology), shipped_limits(), {}, ["vss"]
+        ring = kdb.Region(kdb.Box(0, 0, 20000, 10000)) - kdb.Region(kdb.Box(1000, 1000, 19000, 9000))
+        metal = kdb.Region(kdb.Box(0, 0, round(covered * ring.area() / 1000), 1000))  # along the lower side
+        first, second = (conductor.name for conductor in self.technology.conductors[:2])
+        self.drawn = {"p_tap": ring, first: ring, second: metal}
+
+    def shapes(self, _, layer):
+        return self.drawn.get(layer, kdb.Region()).merged()
+
+
+@both("well-tap.metal", "should")
+@pytest.mark.parametrize(("technology", "resistive"), [("sky130A", True), ("gf180mcuD", False)])
+def test_a_ring_of_local_interconnect_without_metal(figure, expected, technology, resistive):
+    """The first conductor of the other process is metal itself."""
+    found = bare_rings(Ring(technology, 1 - figure))
+    assert {each.severity for each in found} == (expected if resistive else set())
