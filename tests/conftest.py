@@ -87,8 +87,8 @@ def hanging_oasis():
     return HANGING_OASIS
 
 
-# What `make test-quick` leaves out: files that start servers, other programs or the KLayout application, finish many
-# layouts, or walk a large grid. Everything they test is tested by `make test`.
+# What `make test-quick` leaves out: files that start servers, other programs or the KLayout application, finish or
+# review many layouts, or walk a large grid. Everything they test is tested by `make test`.
 SLOW_BY_FOLDER = {
     "designgraph": "pictures processes startup",
     "docs": "documents registry_pages site skill_pictures tutorials",
@@ -110,7 +110,8 @@ SLOW_BY_FOLDER = {
     "layoutkit/route": "blockers path_search route_paths route_random",
     "layoutkit/layout": "export klayout_files workspace",
     "layoutkit/parasitics": "pex_netlist",
-    "layoutkit/review": "planted_layouts",
+    "layoutkit/review": "planted_counterparts planted_floorplans planted_layouts planted_lone_transistors "
+    "planted_matching planted_neighbours planted_passives planted_supplies planted_units planted_wires",
     "layoutkit/simulate": "post_layout",
     "layoutkit/technology": "size_limits",
     "layoutkit/tools": "technology_file_check",
