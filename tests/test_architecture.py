@@ -405,15 +405,13 @@ LAST_WORDS = {name.rpartition(".")[2] for name in WAITING}
 SHORTEST_WATCHDOG_S = 60
 
 
-def looks_at_time(tree):
+def looks_at_time(nodes):
     """Return the lines of a test that could make it pass or fail by how long something takes.
 
     These are a clock that is read, an upper bound of a duration the product states, a deadline of Hypothesis, and a
     watchdog that a busy machine can reach.
     """
-    return sorted(
-        {node.lineno for node in ast.walk(tree) if any(rule(node) for rule in TIME_RULES.get(type(node), ()))}
-    )
+    return sorted({node.lineno for node in nodes if any(rule(node) for rule in TIME_RULES.get(type(node), ()))})
 
 
 def reads_a_clock(node):
@@ -465,14 +463,20 @@ TIME_RULES = {
 }
 
 
+@functools.cache
+def found_in_tests():
+    """Return the lines that look at time, and the private names, of each file of tests by its path; each is read once."""
+    found = {}
+    for path in sorted(TESTS.rglob("*.py")):
+        nodes = [*ast.walk(ast.parse(path.read_text(encoding="utf-8")))]
+        found[str(path.relative_to(TESTS))] = looks_at_time(nodes), private_names(nodes)
+    return found
+
+
 def test_no_test_passes_or_fails_by_how_long_something_takes():
     """What must be fast is counted, or compared with itself in ``tests/bench``; ``tests/patience.py`` says more."""
-    judged = [path for path in TESTS.rglob("*.py") if "bench" not in path.parts and path.name != "patience.py"]
-    assert [
-        f"{path.relative_to(ROOT)}:{line}"
-        for path in sorted(judged)
-        for line in looks_at_time(ast.parse(path.read_text(encoding="utf-8")))
-    ] == []
+    judged = {name: lines for name, (lines, _) in found_in_tests().items() if name != "patience.py"}
+    assert [f"{name}:{line}" for name, lines in judged.items() for line in lines if name[:6] != "bench/"] == []
 
 
 @pytest.mark.parametrize(
@@ -502,13 +506,13 @@ def test_no_test_passes_or_fails_by_how_long_something_takes():
     ],
 )
 def test_the_search_for_clocks_finds_them(text, found):
-    assert bool(looks_at_time(ast.parse(text))) is found
+    assert bool(looks_at_time(ast.walk(ast.parse(text)))) is found
 
 
-def private_names(tree):
+def private_names(nodes):
     """Return the private names of the packages that a test imports or replaces; ruff finds those that it accesses."""
     found = set()
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in PACKAGES:
             found |= {*node.module.split("."), *(alias.name for alias in node.names)}
         elif isinstance(node, ast.Import):
@@ -522,9 +526,7 @@ def private_names(tree):
 
 
 def test_no_test_uses_a_private_name():
-    paths = {str(path.relative_to(TESTS)): path for path in TESTS.rglob("*.py")}  # several files have the same name
-    found = {name: private_names(ast.parse(path.read_text(encoding="utf-8"))) for name, path in paths.items()}
-    assert {name: private for name, private in found.items() if private} == {}
+    assert {name: private for name, (_, private) in found_in_tests().items() if private} == {}
 
 
 @pytest.mark.parametrize(
@@ -539,7 +541,7 @@ def test_no_test_uses_a_private_name():
     ],
 )
 def test_the_search_for_private_names_finds_them(text, found):
-    assert private_names(ast.parse(text)) == found
+    assert private_names(ast.walk(ast.parse(text))) == found
 
 
 @pytest.mark.parametrize(

@@ -57,12 +57,12 @@ LATER = {f"layoutkit/{room}" for room in ("flow", "place", "route", "draw")}
 LONGEST_MODULE, LONGEST_FUNCTION = 500, 60
 
 
-def code_lines(text, tree):
+def code_lines(text, nodes):
     """Return how many lines hold code: what remains without blank lines, comments and docstrings."""
     lines = text.splitlines()
     code = {number for number, line in enumerate(lines, 1) if line.strip() and not line.lstrip().startswith("#")}
     docstrings = set()
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)) and node.body:
             first = node.body[0]
             if isinstance(first, ast.Expr) and isinstance(getattr(first.value, "value", None), str):
@@ -91,15 +91,16 @@ def paths():
 def of_module(room, path):
     text = path.read_text("utf-8")
     tree = ast.parse(text)
+    nodes = [*ast.walk(tree)]
     classes = [node.name for node in tree.body if isinstance(node, ast.ClassDef)]
-    return room, code_lines(text, tree), too_long(path, text, tree), classes
+    return room, code_lines(text, nodes), too_long(path, text, nodes), classes
 
 
-def too_long(path, text, tree):
+def too_long(path, text, nodes):
     """Return the module, if it is too long, and its functions that are."""
     name = f"{path.parent.name}/{path.name}"
     found = [name] if len(text.splitlines()) > LONGEST_MODULE else []
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             text = len((ast.get_docstring(node) or "").splitlines())
             if node.end_lineno - node.lineno + 1 - text > LONGEST_FUNCTION:
@@ -115,7 +116,7 @@ def test_modules_and_functions_are_short_enough_to_read(modules):
 def test_a_long_function_is_found(tmp_path):
     path = tmp_path / "long.py"
     text = "def f():\n" + "    x = 1\n" * 60
-    assert too_long(path, text, ast.parse(text)) == [f"{tmp_path.name}/long.py: f"]
+    assert too_long(path, text, ast.walk(ast.parse(text))) == [f"{tmp_path.name}/long.py: f"]
 
 
 def test_the_name_of_a_class_stands_for_one_thing(modules):
@@ -152,4 +153,4 @@ def test_no_room_is_larger_than_its_row_and_no_row_much_larger_than_its_room(mod
     ],
 )
 def test_code_lines_are_those_without_blanks_comments_and_docstrings(text, count):
-    assert code_lines(text, ast.parse(text)) == count
+    assert code_lines(text, ast.walk(ast.parse(text))) == count

@@ -228,20 +228,21 @@ def test_every_dataclass_that_a_stored_one_may_hold_can_be_stored():
     engine = Path(__file__).parents[3] / "scripts" / "layoutkit"
     every = [node for path in engine.rglob("*.py") for node in ast.parse(path.read_text("utf-8")).body]
     nodes = {node.name: node for node in every if isinstance(node, ast.ClassDef)}
+    bases = {name: {ast.unparse(base) for base in node.bases} for name, node in nodes.items()}
     supplied = {"Technology", "DeviceSpec", "PassiveSpec"}
     waiting, found = ["TriedPlacement", "Routes"], set()
     while waiting:
         name = waiting.pop()
         if name in found | supplied or name not in nodes:
             continue
-        parts = [ast.unparse(part) for part in (*nodes[name].decorator_list, *nodes[name].bases)]
+        parts = [*map(ast.unparse, nodes[name].decorator_list), *bases[name]]
         if not any("dataclass" in part or part == "NamedTuple" for part in parts):
             continue
         found.add(name)
-        waiting += [node.name for node in nodes.values() if name in {ast.unparse(base) for base in node.bases}]
+        waiting += [other for other, its in bases.items() if name in its]
         fields = [ast.unparse(item.annotation) for item in nodes[name].body if isinstance(item, ast.AnnAssign)]
         waiting += re.findall(r"(?<![\w.])[A-Z]\w+", " ".join(fields))
-    tuples = {name for name in found if "NamedTuple" in {ast.unparse(base) for base in nodes[name].bases}}
+    tuples = {name for name in found if "NamedTuple" in bases[name]}
     assert len(found) > 30
     assert found - tuples <= MODULES.keys()
 
