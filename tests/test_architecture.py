@@ -465,7 +465,7 @@ TIME_RULES = {
 
 @functools.cache
 def found_in_tests():
-    """Return the lines that look at time, and the private names, of each file of tests by its path; each is read once."""
+    """Return the lines that look at time and the private names of each file of tests, by its path; read once."""
     found = {}
     for path in sorted(TESTS.rglob("*.py")):
         nodes = [*ast.walk(ast.parse(path.read_text(encoding="utf-8")))]
