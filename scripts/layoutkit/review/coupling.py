@@ -65,7 +65,7 @@ class Coupling:
 
     def findings(self) -> Iterator[Remark]:
         """Yield all findings."""
-        joined = joined_by_capacitors(self.subject.circuit)
+        joined = self._joined
         for quiet, loud in product(self.subject.nets, repeat=2):
             swings = quiet in self.still and loud in self.loud - self.outputs
             if not (swings or (quiet in self.quiet and loud in self.loud)):
@@ -92,7 +92,15 @@ class Coupling:
         if not found and near > length:
             words = f"{quiet} runs {subject.um(near):.3g} um within {_NEAR_UM:g} um of {loud}"
             limit = "coupling.output" if quiet in self._gates_of_pairs and loud in self.outputs else "coupling.near"
-            return subject.finding(limit, subject.um(near), words, where=around, nets=[quiet, loud], cause=quiet)
+            if close := subject.finding(limit, subject.um(near), words, where=around, nets=[quiet, loud], cause=quiet):
+                return close
+        if not found and loud in subject.roles.clocks:
+            length, place, near, around = self.along(quiet, loud, kdb.Region())  # also at the devices on both
+            length, place = max((length, place), (near, around), key=lambda each: each[0])
+            words = f"{quiet} runs {subject.um(length):.3g} um beside clock {loud}, also at the devices on both"
+            return subject.finding(
+                "coupling.clock", subject.um(length), words, where=place, nets=[quiet, loud], cause=quiet
+            )
         if not found or not must or found[0].severity == "must":
             return found
         share = length / sum(wire_length(piece) for metal in subject.metal(quiet).values() for piece in metal.each())
@@ -138,6 +146,8 @@ class Coupling:
             gates, driven = ({net[end] for net in own if end in net} & {*subject.number} for end in ("g", "d"))
             supplies = subject.supplies.nets  # which a follower does not drive
             for quiet, loud in product(sorted(gates - self.loud), sorted(driven - gates - supplies)):
+                if {quiet, loud} in self._joined:
+                    continue
                 length, place, *_ = self.along(quiet, loud, kdb.Region(), lowest=1)
                 words = (
                     f"input {quiet} of a pair runs {subject.um(length):.3g} um beside or over {loud}, which it drives"
@@ -145,6 +155,11 @@ class Coupling:
                 yield from subject.finding(
                     "coupling.pair", subject.um(length), words, where=place, nets=[quiet, loud], cause="pairs"
                 )
+
+    @cached_property
+    def _joined(self) -> set[frozenset[str]]:
+        """The nets that a capacitor couples on purpose."""
+        return joined_by_capacitors(self.subject.circuit)
 
     @cached_property
     def _modules(self) -> list[tuple[set[str], kdb.Box]]:

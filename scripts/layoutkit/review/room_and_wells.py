@@ -35,6 +35,8 @@ _ROW_UM = 35.0  # hand layouts, too, have rows of up to this length [um]
 _WIDE_RATIO = 10  # channels that are at most so many times as wide as long have a gate of little resistance
 _HALF = 0.5  # share of a side of the layout beyond which the width of one channel decides that side [1]
 _WELLS_UM, _FEW_IN_A_WELL = 10.0, 4  # wells that could be one: how near to each other they lie, with how many devices
+_MOST_OF_ALL = 0.5  # share of the layout from which on a ring is one around all blocks [1]
+_FEWEST_RINGS = 2  # in a ring around all blocks, with that ring itself
 _RESISTIVE_OHM = 1.0  # a local interconnect has more than this a square, metal less [ohm]
 _RING_UM = 15.0  # shorter rings are hardly resistive [um]
 _NEIGHBOUR_UM = 5.0  # rings this near to each other could be one [um]
@@ -131,7 +133,10 @@ def shape(subject: Subject) -> list[Remark]:
 
 
 def _used(subject: Subject) -> tuple[kdb.Region, kdb.Box]:
-    """Return the area of wells, diffusion, taps, poly and plates with what rings enclose, and the box around it."""
+    """Return the area of wells, diffusion, taps, poly and plates with what rings enclose, and the box around it.
+
+    A ring around most of the layout with further rings inside is no block.
+    """
     roles = ("nwell", "pwell", "deep_nwell", "active", "tap", "poly")
     every, gap = kdb.Region(), subject.technology.to_dbu(_BARS_UM) // 2
     for role in roles:
@@ -147,7 +152,13 @@ def _used(subject: Subject) -> tuple[kdb.Region, kdb.Box]:
         every += region_of(box.enlarged(gap, gap) for box in boxes).merged().sized(-gap)
     half = subject.technology.to_dbu(_CLOSE_UM) // 2
     closed = every.merged().sized(half).merged().sized(-half)
-    return closed.hulls().merged(), every.bbox()
+    taken, most = kdb.Region(), subject.box.area() * _MOST_OF_ALL
+    rings = [ring.bbox().center() for ring in subject.taps.each() if ring.holes()]
+    for piece in closed.each():
+        holes = [kdb.Polygon(list(piece.each_point_hole(number))) for number in range(piece.holes())]
+        around = [hole for hole in holes if hole.area() > most and sum(map(hole.inside, rings)) > _FEWEST_RINGS]
+        taken += kdb.Region(piece) + kdb.Region([hole for hole in holes if hole not in around])
+    return taken.merged(), every.bbox()
 
 
 def _largest_empty(subject: Subject) -> kdb.Box:

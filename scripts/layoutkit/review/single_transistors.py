@@ -231,7 +231,11 @@ def along_channels(subject: Subject) -> Iterator[Remark]:
         net, gate = placed.device.terminals["d"], placed.device.terminals["g"]
         box = max(placed.boxes, key=lambda each: (longer_side(each), str(each)))
         is_long = subject.um(longer_side(box)) <= _AS_LONG * max(finger.l_um for finger in placed.fingers)
-        if net in subject.supplies or net == gate or not (is_long and rule.beyond(subject.um(longer_side(box)))):
+        if (
+            {net, gate} & subject.supplies.nets
+            or net == gate
+            or not (is_long and rule.beyond(subject.um(longer_side(box))))
+        ):
             continue
         upright, near = box.height() > box.width(), kdb.Region(box.enlarged(reach))
         drawn = (piece.bbox() for metal in subject.metal(net).values() for piece in (metal & near).each())

@@ -410,11 +410,12 @@ class WireRuns:
         """Return the places of the devices on a net, with their straps."""
         subject = self.subject
         own, heads = subject.technology.to_dbu(_OWN_UM[beside]), subject.technology.to_dbu(HEADS_UM)
-        return region_of(
-            placed.box.enlarged(own if placed.device.is_mos else heads)
-            for placed in subject.placed
-            if net in placed.device.terminals.values()
-        ).merged()
+        at = [placed for placed in subject.placed if net in placed.device.terminals.values()]
+        bars = [placed for placed in at if placed.device.type == "resistor" and not beside]  # taps over each other
+        found = region_of(box.enlarged(own) for placed in bars for box in placed.boxes)
+        others = (placed for placed in at if placed not in bars)
+        found += region_of(placed.box.enlarged(own if placed.device.is_mos else heads) for placed in others)
+        return found.merged()
 
     def _may_run(self, one: str, other: str) -> bool:
         """Return whether two nets may run side by side, or are judged elsewhere."""

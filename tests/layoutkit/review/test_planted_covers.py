@@ -166,3 +166,42 @@ def test_a_ring_of_local_interconnect_without_metal(figure, expected, technology
     """The first conductor of the other process is metal itself."""
     found = bare_rings(Ring(technology, 1 - figure))
     assert {each.severity for each in found} == (expected if resistive else set())
+
+
+@pytest.mark.parametrize(("blocks", "expected"), [(2, {"should"}), (1, set())])
+def test_a_ring_around_all_blocks_is_no_block(blocks, expected):
+    """Two transistors with rings of their own stand in a large ring; that around one block is the block's."""
+    planted = Planted()
+    frames = [(-20, -20, 60, 30), (-4, -2, 7, 8), (34, -2, 45, 8)][: 1 + blocks]
+    for left, bottom, right, top in frames:
+        for box in ((left, bottom, right, bottom + 0.5), (left, top - 0.5, right, top),
+                    (left, bottom, left + 0.5, top), (right - 0.5, bottom, right, top)):  # fmt: skip
+            planted.box("COMP", *box)
+            planted.box("Pplus", *box)
+    planted.mos("M1", "nmos", 0, 0, 2, 0.5, "y x vss vss", 5)
+    planted.mos("M2", "nmos", 36, 0, 2, 0.5, "z x vss vss", 5)
+    for net, track in (("y", 12), ("z", 13), ("x", 14), ("vss", -10)):
+        planted.comb(net, track)
+    review = planted.review(limits={"room.few": {"must": None, "should": None}})
+    assert severities(review, "room", "without a device") == expected
+
+
+@pytest.mark.parametrize(("net", "expected"), [("a", {"should"}), ("b", set())])
+def test_taps_of_a_chain_of_resistors_over_each_other(net, expected):
+    """They lie over each other along the bank, between its bars; a bar joins b and c."""
+    planted = Planted()
+    for at, nets in enumerate(("a b", "c b", "c d")):
+        planted.bar(f"R{at}", 4 * at, 0, 1, 20, nets)
+    tracks = {"a": -4, "b": 24, "c": -6, "d": 26, "vss": -8}
+    for each, track in tracks.items():
+        planted.comb(each, track)
+    for each, layer in ((net, "Metal4"), ("c", "Metal5")):
+        low, high = sorted((tracks[each], 18 if tracks[each] < 0 else 2))
+        planted.box(layer, 2.3, low - 0.2, 2.7, high + 0.2, each)
+        planted.via3(each, 2.5, tracks[each])
+        planted.box("Metal3", 0.3, tracks[each] - WIRE / 2, 5, tracks[each] + WIRE / 2, each)
+    planted.square("Via4", 2.5, -6, 0.26)
+    if net == "a":
+        planted.erase("Metal4", 2, -7, 3, -5)
+        planted.via3("c", 2.5, -6)
+    assert severities(planted.review(), "coupling", f"{net} and c run along each other") == expected

@@ -402,7 +402,7 @@ def test_an_input_near_a_driven_net_for_long(figure, expected):
     assert lead_beside(beside_an_output("outp"), figure) == expected
 
 
-@both("coupling.output", "should")
+@both("coupling.output", "must", "should")
 def test_an_input_near_an_output(figure, expected):
     assert lead_beside(beside_an_output("bp"), figure) == expected
 
@@ -435,6 +435,57 @@ def test_a_drain_of_a_pair_over_its_input(figure, expected):
     columns = 3.68  # beside each other over the transistor
     planted.box("Metal4", 20, 18 - WIRE / 2, 20 + figure - columns, 18 + WIRE / 2, "outp")
     assert severities(planted.review(), "coupling", "of a pair") == expected
+
+
+@pytest.mark.parametrize(("joined", "expected"), [(True, set()), (False, {"should"})])
+def test_a_drain_that_a_capacitor_couples_to_its_input(joined, expected):
+    planted = pair()
+    (x, _), *_ = planted.ends["outp"]
+    wired(planted)
+    planted.box("Metal3", planted.ends["inp"][0][0], 18 - WIRE / 2, 60, 18 + WIRE / 2, "inp")
+    planted.via3("outp", x, 24)
+    planted.box("Metal4", x - 0.14, 24 - WIRE / 2, 20 + WIRE, 24 + WIRE / 2, "outp")
+    planted.box("Metal4", 20, 18 - WIRE / 2, 20 + WIRE, 24 + WIRE / 2, "outp")
+    planted.box("Metal4", 20, 18 - WIRE / 2, 40, 18 + WIRE / 2, "outp")
+    planted.plate("C1", 70, 40, 5, "inp outp" if joined else "inp b")
+    planted.box("Metal4", 20, 24, 69.5, 24.3, "outp")
+    planted.box("Metal4", 69.2, 24, 69.5, 39.5 if joined else 25, "outp")
+    if not joined:
+        planted.label("b", "Metal4", 69.5, 40)
+    planted.via3("inp", 59, 18)
+    planted.square("Via4", 59, 18, 0.26)
+    planted.box("Metal5", 58.8, 17.8, 73, 18.2, "inp")
+    planted.box("Metal5", 72.6, 18, 73, 43, "inp")
+    assert severities(planted.review(), "coupling", "of a pair") == expected
+
+
+@both("coupling.clock", "should")
+@pytest.mark.parametrize("clocked", [True, False])
+def test_a_stored_level_beside_a_clock_over_their_switch(figure, expected, clocked):
+    """Both wires lie over the transistor that is on both, where wires of no clock may run beside each other."""
+
+    def review(top, limits=None):
+        planted = Planted()
+        planted.mos("M1", "nmos", 0, 0, 20, 1, "x clk in vss" if clocked else "x vb in vss")
+        planted.mos("M2", "nmos", 8, 0, 4, 1, "y x vss vss")
+        gate = "clk" if clocked else "vb"
+        if not clocked:
+            planted.mos("M3", "nmos", 20, 0, 4, 1, "vb vb vss vss")
+        for net, track in (("x", 23), ("in", -6), (gate, 24), ("y", 26), ("vss", -8)):
+            planted.comb(net, track, port=net != "x")
+        for net, x, track in (("x", 0.3, 23), (gate, 1.3, 24)):
+            planted.via3(net, x, track)
+            planted.box("Metal3", x, track - WIRE / 2, 2, track + WIRE / 2, net)
+            planted.box("Metal4", x - WIRE / 2, 17 - top, x + WIRE / 2, track, net)
+        return planted.review(limits=limits)
+
+    words, tiny = "beside clock clk", {"coupling.clock": {"should": 0.1}}
+    if clocked:
+        found = next(each for each in review(5, tiny).findings if words in each.why and each.why.startswith("x runs"))
+        again = (each for each in review(5 + figure - found.measured).findings if each.why.startswith("x runs"))
+        assert {each.severity for each in again if words in each.why} == expected
+    else:
+        assert not severities(review(15), "coupling", "beside clock")
 
 
 @both("coupling.across", "should")

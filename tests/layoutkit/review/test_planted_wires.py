@@ -357,14 +357,19 @@ def test_an_input_over_the_supply_of_its_pair(follower):
 
 
 @pytest.mark.parametrize(
-    ("length", "whole", "expected"), [(20, True, set()), (24, True, {"should"}), (24, False, set())]
+    ("length", "whole", "gate", "expected"),
+    [(20, True, "in", set()), (24, True, "in", {"should"}), (24, False, "in", set()), (24, True, "vdd", set())],
 )
-def test_a_drain_along_a_long_channel(length, whole, expected):
-    """A wire of Metal2 over a channel, from its drain to its source or only over the half beside the drain."""
+def test_a_drain_along_a_long_channel(length, whole, gate, expected):
+    """A wire of Metal2 over a channel, from its drain to its source or only over the half beside the drain.
+
+    A gate that a supply holds is that of a weak pull, in which nothing is to match.
+    """
     planted = Planted()
-    planted.mos("M1", "nmos", 0, 0, 2, length, "out in vss vss")
-    for net, track in (("out", 6), ("in", 7), ("vss", -4)):
-        planted.comb(net, track)
+    planted.mos("M1", "nmos", 0, 0, 2, length, f"out {gate} vss vss")
+    planted.mos("M2", "pmos", 40, 0, 2, 1, "out2 in2 vdd vdd")
+    for track, net in enumerate(planted.ends):
+        planted.comb(net, -4 if net == "vss" else 6 + track)
     x, _ = planted.ends["out"][0]
     planted.box("Metal2", x - length * (1.0 if whole else 0.5), 1.5, x, 1.8, "out")
     assert severities(planted.review(), "foreign-over-gates", "over or beside its channel") == expected
