@@ -2,12 +2,12 @@
 
 import klayout.db as kdb
 import pytest
+from drawn_together import in_lots, not_passed
 
 from layoutkit.circuit import map_circuit, read_netlist, write_spice
 from layoutkit.circuit.readers.source import NetlistText
 from layoutkit.draw.passive import resistor
 from layoutkit.draw.resistor import ResistorSpec, draw_resistors
-from layoutkit.drc.check import check
 from layoutkit.errors import GeometryError
 from layoutkit.extract.extractor import extract
 from layoutkit.flow.build import build_layout
@@ -30,27 +30,33 @@ def length_um(model, width, bar, bends):
     return (bends + 1) * bar + bends * (2 / 1.85 * (width + MODELS[model]) + 0.18)
 
 
-def drawn(model, width, length, bends, m=1, dummies=0):
+def new_layout():
     layout = kdb.Layout()
     layout.dbu = TECH.dbu_um
+    return layout
+
+
+def drawn(model, width, length, bends, m=1, dummies=0, layout=None):  # noqa: PLR0917 - as on a card
+    layout = layout or new_layout()
     size = PassiveSize(width * 1e-6, length * 1e-6, m, bends=bends)
     made = resistor(TECH, "R1", model, size, {"p": "a", "n": "b"})
-    return draw_resistors(layout, TECH, ResistorSpec("X", (made,), "sub", dummies))
+    return draw_resistors(layout, TECH, ResistorSpec(f"X{layout.cells()}", (made,), "sub", dummies))
 
 
-@pytest.mark.parametrize(("model", "size", "bends", "m"), CASES if THOROUGH else CASES[::5])
-def test_bent_bars_are_clean_and_as_long_as_the_model_counts_them(model, size, bends, m):
-    wanted = length_um(model, *size, bends)
-    module = drawn(model, size[0], wanted, bends, m)
-    report = check(module.layout, module.cell, TECH)
-    assert (report.complete, [verdict.rule.id for verdict in report.violated]) == (True, [])
-    found = extract(module.layout, module.cell, TECH)
-    assert not any(found.ignored.values())
-    (device,) = found.devices
-    assert [(each.w_um, each.text) for each in device.fingers] == [(size[0], "R1")] * m
-    assert device.l_um == pytest.approx(wanted, abs=0.006)  # about a grid step
-    cores = (TECH.region(module.cell, "PolyRes") & TECH.region(module.cell, "GatPoly")).merged()
-    assert [polygon.num_points() for polygon in cores.each()] == [4 + 4 * bends] * m
+@pytest.mark.parametrize(("model", "cases"), in_lots(CASES if THOROUGH else CASES[::5], lambda case: case[0]))
+def test_bent_bars_are_clean_and_as_long_as_the_model_counts_them(model, cases):
+    layout, cells = new_layout(), {}
+    for _, size, bends, m in cases:
+        wanted = length_um(model, *size, bends)
+        cell = cells[size, bends, m] = drawn(model, size[0], wanted, bends, m, layout=layout).cell
+        found = extract(layout, cell, TECH)
+        assert not any(found.ignored.values())
+        (device,) = found.devices
+        assert [(each.w_um, each.text) for each in device.fingers] == [(size[0], "R1")] * m
+        assert device.l_um == pytest.approx(wanted, abs=0.006)  # about a grid step
+        cores = (TECH.region(cell, "PolyRes") & TECH.region(cell, "GatPoly")).merged()
+        assert [polygon.num_points() for polygon in cores.each()] == [4 + 4 * bends] * m
+    assert not_passed(layout, cells, TECH) == {}
 
 
 @pytest.mark.parametrize(("length", "dummies"), [(5.0, 0), (60.0, 1)])

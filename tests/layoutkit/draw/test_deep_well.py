@@ -2,6 +2,7 @@
 
 import klayout.db as kdb
 import pytest
+from drawn_together import not_passed
 
 from layoutkit.draw.deep_well import DeepWellNets, isolate
 from layoutkit.draw.group import MirrorSpec, PairSpec, draw_mirror, draw_pair
@@ -58,16 +59,18 @@ def change(module, tech, layer, operate):
 def test_transistors_of_every_flavour_and_size_are_clean_and_have_a_body_of_their_own(name, flavour):
     tech = load(name)
     layout = layout_of(tech)
+    cells = {}
     for number, (widths, lengths, nf) in enumerate([(1, 1, 1), (2, 9, 3), (12, 1, 6)]):
         ringed = number == 1
         made = device(tech, flavour, widths=widths, lengths=lengths, nf=nf)
         module = isolated(tech, draw_mos(layout, tech, MosSpec(made, f"cell{number}")), flavour, ringed=ringed)
-        assert violated(module, tech) == set(), (widths, lengths, nf)
+        cells[widths, lengths, nf] = module.cell
         assert body_names(module, tech) == [{"body"}]
         rings = {"vss"} if ringed or tech.deep_well.substrate_ring else set()
         own = set() if tech.device(flavour).well else {"vdd"}  # a deep well below an n well is of its net
         assert {pin.net for pin in module.pins} == {"d", "g", "s", "body"} | own | rings
         assert (module.bbox.left, module.bbox.bottom) == (0, 0)
+    assert not_passed(layout, cells, tech) == {}
 
 
 @pytest.mark.parametrize("name", PROCESSES)

@@ -5,10 +5,10 @@ A technology or flavour that appears is tested the day it appears.
 
 import klayout.db as kdb
 import pytest
+from drawn_together import in_lots, not_passed
 
 from layoutkit.draw.group import GroupSpec, draw_group
 from layoutkit.draw.mos import MosSize, MosSpec, draw_mos, transistor
-from layoutkit.drc.check import check
 from layoutkit.extract.extractor import extract
 from layoutkit.technology import load, names
 from thorough import THOROUGH
@@ -23,11 +23,6 @@ SIZES = [
     (20.0, 10.0, 2, 1, 0, 1),
     (2.0, 0.505, 8, 4, 1, 2),
 ]
-
-
-def assert_clean(layout, cell, tech):
-    report = check(layout, cell, tech)
-    assert {v.rule.id: (v.count, v.reason) for v in report.verdicts if v.status != "passed"} == {}
 
 
 # Each flavour in its least size and in two others, which differ from flavour to flavour. ``test_every_device.py`` draws
@@ -55,20 +50,29 @@ def size_of(spec, tech, width_um, length_um):
     return max(width_um or 0, least[0]), min(max(length_um or 0, least[1]), longest)
 
 
-@pytest.mark.parametrize(("technology", "flavour", "size"), CASES, ids=str)
-def test_a_transistor_is_clean_and_extracts_as_asked(technology, flavour, size):
-    tech, spec = TECHNOLOGIES[technology], TECHNOLOGIES[technology].devices[flavour]
+def technology_of(case):
+    return case[0]
+
+
+@pytest.mark.parametrize(("technology", "cases"), in_lots(CASES, technology_of))
+def test_transistors_are_clean_and_extract_as_asked(technology, cases):
+    tech, layout = TECHNOLOGIES[technology], kdb.Layout()
+    cells = {f"{flavour} {size}": drawn_as_asked(layout, tech, flavour, size) for _, flavour, size in cases}
+    assert not_passed(layout, cells, tech) == {}
+
+
+def drawn_as_asked(layout, tech, flavour, size):
+    """Return the cell of a transistor, which extracts as asked."""
+    spec = tech.devices[flavour]
     width_um, length_um, nf, m, dummies, rows = size
     width_um, length_um = size_of(spec, tech, width_um, length_um)
     if spec.block:  # fingers of 20 um at least, few in one ring; no dummies beside them
         m, rows = 1, 1
     if spec.unequal_ends:
         dummies = 0
-    layout = kdb.Layout()
     nets = {"d": "d", "g": "g", "s": "s", "b": "b"}
     made = transistor(tech, "M1", spec.name, MosSize(width_um * nf * 1e-6, length_um * 1e-6, nf, m), nets)
-    cell = draw_mos(layout, tech, MosSpec(made, "cell", dummies=dummies, rows=rows)).cell
-    assert_clean(layout, cell, tech)
+    cell = draw_mos(layout, tech, MosSpec(made, f"cell{layout.cells()}", dummies=dummies, rows=rows)).cell
     found = extract(layout, cell, tech)
     (device,) = found.devices
     assert device.device == spec.name
@@ -76,6 +80,7 @@ def test_a_transistor_is_clean_and_extracts_as_asked(technology, flavour, size):
     assert len(device.fingers) == nf * m
     assert {found.nets[net].name for net in device.nets.values()} == {"d", "g", "s", "b"}
     assert len(found.dummies) == 2 * dummies * rows
+    return cell
 
 
 @pytest.mark.parametrize("flavour", ["rfnmos", "rfpmos", "rfnmoshv", "rfpmoshv"])
@@ -97,9 +102,16 @@ def test_a_transistor_for_radio_frequencies_needs_text_and_ring(flavour, planted
     assert [device.device for device in extract(layout, cell, tech).devices] == [plain]
 
 
-@pytest.mark.parametrize(("technology", "flavour", "fingers"), GROUPS, ids=str)
-def test_a_matched_group_is_clean_and_extracts_as_asked(technology, flavour, fingers):
-    tech, spec = TECHNOLOGIES[technology], TECHNOLOGIES[technology].devices[flavour]
+@pytest.mark.parametrize(("technology", "cases"), in_lots(GROUPS, technology_of))
+def test_matched_groups_are_clean_and_extract_as_asked(technology, cases):
+    tech, layout = TECHNOLOGIES[technology], kdb.Layout()
+    cells = {f"{flavour} {fingers}": group_as_asked(layout, tech, flavour, fingers) for _, flavour, fingers in cases}
+    assert not_passed(layout, cells, tech) == {}
+
+
+def group_as_asked(layout, tech, flavour, fingers):
+    """Return the cell of a pair or mirror, which extracts as asked."""
+    spec = tech.devices[flavour]
     width_um, length_um = size_of(spec, tech, 1.0, 0.5)
     gates = ("ga", "gb") if fingers == PAIR else ("ga", "ga")
     made = tuple(
@@ -112,8 +124,7 @@ def test_a_matched_group_is_clean_and_extracts_as_asked(technology, flavour, fin
         )
         for name, count, gate in zip(("M1", "M2"), fingers, gates, strict=True)
     )
-    layout = kdb.Layout()
-    cell = draw_group(layout, tech, GroupSpec("group", made)).cell
-    assert_clean(layout, cell, tech)
+    cell = draw_group(layout, tech, GroupSpec(f"group{layout.cells()}", made)).cell
     found = sorted((d.device, round(d.w_um, 3), d.l_um) for d in extract(layout, cell, tech).devices)
     assert found == sorted((spec.name, round(width_um * count, 3), length_um) for count in fingers)
+    return cell
