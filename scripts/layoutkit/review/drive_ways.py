@@ -130,6 +130,7 @@ def _weakest(subject: Subject, net: str, found: Iterable[Neck], others: _Drive) 
             figures[neck] = min(own.full, others.full), allowed, carried
     if not figures:
         return []
+    leaves = net in subject.circuit.ports or net in subject.supplies
     worst = max(figures, key=lambda neck: (figures[neck][0] / figures[neck][1], neck.squares, str(neck.box)))
     full, allowed, carried = figures[worst]
     length, width = subject.um(worst.length), subject.um(worst.width)
@@ -137,7 +138,7 @@ def _weakest(subject: Subject, net: str, found: Iterable[Neck], others: _Drive) 
     why += f"{width:.3g} um wide: it may carry {allowed:.3g} mA, and up to {full:.3g} mA can flow"
     return subject.finding(
         "electromigration.drive", full / allowed, why, where=worst.box, devices=worst.devices, nets=[net],
-        cause="thin ways of strong transistors", difference=carried,
+        cause="thin ways of strong transistors", difference=carried, must=leaves,
     )  # fmt: skip
 
 

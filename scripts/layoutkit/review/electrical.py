@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _NO_WIRE_OHM = 1e6  # above this, no metal joins two terminals [ohm]
 _STRONG_OHM = 1000  # transistors of less on-resistance are worth wide wires [ohm]
 _WITHIN = 2  # factor within which estimated currents are right
-_SURELY = 10  # times over a limit from which on also a current that was assumed is too large
+_SURELY = 4  # times over a limit from which on a current that was assumed is too large: at half the overdrive, too
 _EQUAL = 1.1  # factor within which currents are equal
 _NANO = 1_000_000  # flows are counted in whole nanoamperes; per milliampere
 
@@ -153,8 +153,9 @@ class Electrical:
     def is_sure(self, net: str, over: float = 1.0) -> bool:
         """Return whether the current of a net is known well enough for a severe finding.
 
-        An assumed bias current is not known well enough, unless the limit is exceeded so far that no real current could
-        keep it. An estimated current is known within a factor of two, so it counts from twice the limit on.
+        An assumed bias current is not known well enough, unless the limit is exceeded so far that a quarter of it would
+        be too much: that of transistors at half the usual overdrive. An estimated current is known within a factor of
+        two, so it counts from twice the limit on.
         """
         ends = [(self.subject.currents.devices.get(placed.id), ampere) for placed, *_, ampere in self.currents_of(net)]
         half = sum(ampere for _, ampere in ends) / 2
@@ -256,15 +257,17 @@ class Electrical:
             if not subject.carries_little([subject.by_key[each.device]], each.ohm)
         }
         far = [placed for placed, ohm in ohms.items() if limit.beyond(ohm)]
+        drops = self._drops(net, network) if far else {}
+        lost = (drops.get(placed, 0.0) for placed in far if limit.must is None or ohms[placed] > limit.must)
         return self._worst_first(
             "wire-length.feed", {placed: ohms[placed] for placed in far}, [net],
             {p: f"{ohms[p]:.3g} ohm of wires lie between the port of {net} and {p.id}" for p in far},
-            {p: f"{p.id} ({ohms[p]:.3g} ohm)" for p in far},
+            {p: f"{p.id} ({ohms[p]:.3g} ohm)" for p in far}, 1000 * max(lost, default=0.0),
         )  # fmt: skip
 
     def _worst_first(
         self, limit: str, figures: Mapping[PlacedDevice, float], nets: Sequence[str],
-        whys: Mapping[PlacedDevice, str], briefs: Mapping[PlacedDevice, str],
+        whys: Mapping[PlacedDevice, str], briefs: Mapping[PlacedDevice, str], difference: float = 0.0,
     ) -> list[Remark]:  # fmt: skip
         """Return one finding of several devices, that of the largest figure, with the places of the others."""
         order = sorted(figures, key=lambda placed: (-float(f"{figures[placed]:.6g}"), placed.index))
@@ -274,8 +277,9 @@ class Electrical:
         places = [Spot(placed.box, whys[placed], briefs[placed]) for placed in others]
         box = first.box
         return self.subject.finding(
-            limit, figures[first], whys[first], where=box, devices=order, nets=nets, places=places
-        )
+            limit, figures[first], whys[first], where=box, devices=order, nets=nets, places=places,
+            difference=difference,
+        )  # fmt: skip
 
     def _supply_v(self, placed: PlacedDevice) -> float:
         known = self.subject.currents.supply_v

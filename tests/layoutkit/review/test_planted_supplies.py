@@ -185,8 +185,8 @@ def test_few_gates_may_hang_on_a_thin_wire():
     assert not severities(gates(squares, fingers=22).review(), "wire-resistance", NECK)
 
 
-def open_drain(drive, mean, squares=14, of="out"):
-    """Return the findings on an output, or its ground, whose port is behind a thin wire.
+def open_drain(drive, mean, squares=14, of="out", inner=False):
+    """Return the findings on an output, or its ground, whose port is behind a thin wire; or an equal transistor.
 
     Its transistor can drive ``drive`` times what the wire may carry, of which ``mean`` flows.
     """
@@ -201,8 +201,15 @@ def open_drain(drive, mean, squares=14, of="out"):
     planted.box("Metal4", 4.8, tracks[of] - WIRE / 2, end, tracks[of] + WIRE / 2, of)
     planted.square("Via3", 5, tracks[of], 0.26)
     planted.square("Metal4", end + 1, tracks[of], 2, of)
-    planted.label(of, "Metal4", end + 1, tracks[of])
-    carried = [{"device": "M1", "current": 1e-3 * mean * may_ma}]
+    if inner:
+        planted.mos("M2", "nmos", end + 4, 0, width, 0.28, "out in2 vdd vss", fingers=4)
+        planted.comb("out", width + 3, left=end, width=3, port=False)
+        planted.square("Via3", end + 1, width + 3, 0.26)
+        planted.comb("in2", width + 7)
+        planted.comb("vdd", width + 12, width=3)
+    else:
+        planted.label(of, "Metal4", end + 1, tracks[of])
+    carried = [{"device": name, "current": 1e-3 * mean * may_ma} for name in ("M1", "M2")[: 1 + inner]]
     found = planted.review(constraints={"device_currents": carried}).findings
     return [each for each in found if each.id == "electromigration" and "can flow" in each.why]
 
@@ -212,6 +219,11 @@ def test_the_thin_wire_of_a_strong_output(figure, expected):
     found = open_drain(figure, limit("electromigration.mean", "must"))
     assert {each.severity for each in found} == expected
     assert all(each.measured == pytest.approx(figure, rel=1e-2) and each.nets == ("out",) for each in found)
+
+
+def test_the_thin_wire_of_a_strong_driver_inside_is_no_must():
+    found = open_drain(1.1 * limit("electromigration.drive", "must"), 1, inner=True)
+    assert {(each.severity, each.nets) for each in found} == {("should", ("out",))}
 
 
 def test_the_thin_wire_of_the_ground_of_a_strong_output():
