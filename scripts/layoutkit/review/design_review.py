@@ -28,6 +28,7 @@ from layoutkit.review.matched_roles import matched_groups
 from layoutkit.review.passives import Passives
 from layoutkit.review.ports_and_cuts import PortsAndCuts
 from layoutkit.review.repeated_cells import arrays_of, cell_numbers, loads, matrix, repeated, scattered_units
+from layoutkit.review.shared_wires import shared_wires
 from layoutkit.review.subject import Subject
 from layoutkit.review.symmetric_halves import SymmetryReview
 from layoutkit.review.ways import tap_ways, unlike_rows
@@ -110,7 +111,7 @@ def _review(subject: Subject, not_compared: Sequence[Unjudged]) -> Review:
     matching, symmetry = Matching(subject, groups, cells), SymmetryReview(subject, groups, cells)
     found = (
         electrical.findings(),
-        electrical.unlike_drops(groups),
+        shared_wires(electrical, groups),
         tap_ways(subject, electrical.networks),
         unlike_rows(subject, groups),
         PortsAndCuts(electrical).findings(),

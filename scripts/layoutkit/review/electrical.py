@@ -23,13 +23,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from layoutkit.parasitics.net_network import NetNetwork
-    from layoutkit.review.matched_roles import MatchedDevices
 
+_DRIVEN = {"d", "s", "c", "e"}  # terminals of transistors that carry their current
 _NO_WIRE_OHM = 1e6  # above this, no metal joins two terminals [ohm]
 _STRONG_OHM = 1000  # transistors of less on-resistance are worth wide wires [ohm]
 _WITHIN = 2  # factor within which estimated currents are right
 _SURELY = 4  # times over a limit from which on a current that was assumed is too large: at half the overdrive, too
-_EQUAL = 1.1  # factor within which currents are equal
 _NANO = 1_000_000  # flows are counted in whole nanoamperes; per milliampere
 
 
@@ -55,7 +54,7 @@ class Electrical:
         self._weakest: dict[str, Weakest | None] = {}
         self._flows: dict[tuple[int, ...], dict[str, Weakest | None]] = defaultdict(dict)
         self._drawn = cache(self._drawn_and_fed)
-        strong = [p for p in subject.placed if subject.drive(p) or self._on_ohm(p) < _STRONG_OHM]
+        strong = [p for p in subject.placed if subject.drive(p) or self.on_ohm(p) < _STRONG_OHM]
         switched = {net for placed in strong for _, net, _ in self._ends(placed)}
         supplies = {net for net in subject.supplies.power + subject.supplies.ground if net in subject.number}
         outside = {net for net in switched if net in subject.circuit.ports}
@@ -96,7 +95,6 @@ class Electrical:
         """Yield all findings."""
         for net in self.supplies:
             yield from self.supply_drop(net)
-            yield from self.shared_way(net)
             if cut := self._cut_off(net):
                 why = f"no metal joins {names_of([*cut])} to {net}: only diffusion, a well or the substrate does"
                 yield from self.subject.finding("supply-drop.cut", len(cut), why, devices=[*cut], nets=[net])
@@ -104,7 +102,6 @@ class Electrical:
             if self.subject.drive(placed):
                 yield from self.wire_resistance(placed)
         yield from self.thin_ways()
-        yield from self.sensed()
         for net in self.subject.nets:
             yield from self.electromigration(net)
 
@@ -171,10 +168,10 @@ class Electrical:
                 reason, matters = f"{net} has no labelled port to measure from", not self._is_switched(net)
                 self.subject.unjudged.append(Unjudged("supply-drop", reason, matters=matters))
             return []
-        drops = self._drops(net, network)
+        drops = self.drops(net, network)
         if not drops:
             return self.thin_feed(net, network)
-        volts = {each: drop / self._supply_v(each) for each, drop in drops.items()}
+        volts = {each: drop / self.supply_v(each) for each, drop in drops.items()}
         worst = max(volts, key=lambda each: (volts[each], each.box.left, each.box.bottom))
         limit = self.subject.limits["supply-drop"].should or 0.0
         weak = [each for each, value in volts.items() if value > limit]
@@ -188,7 +185,7 @@ class Electrical:
             nets=[net],
             must=self.is_sure(net, volts[worst] / (self.subject.limits["supply-drop"].must or inf)),
         )
-        return found or self.thin_feed(net, network)
+        return found + self.thin_feed(net, network, plates=bool(found))
 
     def _is_switched(self, net: str) -> bool:
         """Return whether a supply is an inner net behind a transistor at another supply, and so needs no port."""
@@ -198,66 +195,19 @@ class Electrical:
             placed.ends - {net} & outer for placed in behind if placed.ends - {net} <= outer
         )
 
-    def unlike_drops(self, groups: Sequence[MatchedDevices]) -> Iterator[Remark]:
-        """Yield the mirrors and pairs at whose sources unlike parts of a supply are lost."""
-        for group in groups:
-            nets = {placed.device.terminals.get("s", "") for placed in group.devices}
-            network = self.networks.get(net := nets.pop()) if len(nets) == 1 else None
-            if network is None or network.start != "port" or any(map(self.subject.drive, group.devices)):
-                continue
-            known = self._drops(net, network)
-            drops = {placed: known[placed] for placed in group.devices if placed in known}
-            carried = [self.subject.current(placed) or 0.0 for placed in drops]
-            if len(drops) < 2 or not (group.strict or max(carried) <= _EQUAL * min(carried)):
-                continue
-            order = sorted(drops, key=lambda placed: (drops[placed], placed.index))
-            most, least = 1000 * drops[order[-1]], 1000 * drops[order[0]]
-            why = f"of {net}, {most:.3g} mV are lost at {order[-1].id} and {least:.3g} mV at {order[0].id}, "
-            why += f"which {group.words} makes alike"
-            yield from self.subject.finding(
-                "supply-drop.unlike", most - least, why, devices=group.devices, nets=[net], cause="unlike drops"
-            )
-
-    def shared_way(self, net: str) -> list[Remark]:
-        """Return whether the largest driver or output stage draws through the wires of current sources on a supply."""
-        subject, network = self.subject, self.networks[net]
-        sources = [placed for placed, end in subject.feeds(net) if end == "s"]
-        peaks = {placed: self._peak(placed) for placed in sources}
-        quiet = [(p, "s") for p in sources if not peaks[p] and not self._mirrored.isdisjoint(p.names)]
-        loud = max(sources, key=lambda each: (peaks[each], -each.index), default=None)
-        if network.start != "port" or loud is None or not peaks[loud]:
-            return []
-        drops = self._drops(net, network, quiet, {loud: peaks[loud]})
-        volts = {p: drops[p] / self._supply_v(p) for p, _ in quiet if p in drops}
-        worst = max(volts, key=lambda each: (volts[each], -each.index), default=loud)
-        why = f"{loud.id} shifts {net} at {worst.id} by up to {1000 * drops.get(worst, 0.0):.3g} mV: they share wires"
-        return subject.finding("supply-drop.shared", volts.get(worst, 0.0), why, devices=[worst, loud], nets=[net])
-
-    @cached_property
-    def _mirrored(self) -> set[str]:
-        """The transistors of mirrors that are no outputs."""
-        return {name for each in self.subject.roles.groups if each.type == "current_mirror" for name in each.devices}
-
-    def _peak(self, placed: PlacedDevice) -> float:
-        """Return the largest current of a driver or output stage, else 0. [A]"""
-        currents, ports = self.subject.currents, {*self.subject.circuit.ports}
-        if any(currents.devices[n].how.startswith("switching") for n in placed.names if n in currents.devices):
-            return sum(currents.strength.get(name, 0.0) for name in placed.names)
-        outside = placed.ends & ports - self.subject.supplies.nets
-        return self.subject.current(placed) or 0.0 if outside and self._mirrored.isdisjoint(placed.names) else 0.0
-
-    def thin_feed(self, net: str, network: NetNetwork) -> list[Remark]:
-        """Return whether thin wires lead from a supply's port to a transistor or capacitor, whatever its current."""
+    def thin_feed(self, net: str, network: NetNetwork, *, plates: bool = False) -> list[Remark]:
+        """Return whether thin wires lead from a supply's port to a transistor or capacitor, or to ``plates`` alone."""
         subject, limit = self.subject, self.subject.limits["wire-length.feed"]
         ohms = {
             subject.by_key[each.device]: each.ohm
             for each in network.terminals
             if each.ohm and each.ohm < _NO_WIRE_OHM and each.device in subject.by_key
-            if each.terminal in {"d", "s", "c", "e"} or subject.by_key[each.device].device.type == "capacitor"
+            if (each.terminal in {"d", "s", "c", "e"} and not plates)
+            or subject.by_key[each.device].device.type == "capacitor"
             if not subject.carries_little([subject.by_key[each.device]], each.ohm)
         }
         far = [placed for placed, ohm in ohms.items() if limit.beyond(ohm)]
-        drops = self._drops(net, network) if far else {}
+        drops = self.drops(net, network) if far else {}
         lost = (drops.get(placed, 0.0) for placed in far if limit.must is None or ohms[placed] > limit.must)
         return self._worst_first(
             "wire-length.feed", {placed: ohms[placed] for placed in far}, [net],
@@ -281,7 +231,8 @@ class Electrical:
             difference=difference,
         )  # fmt: skip
 
-    def _supply_v(self, placed: PlacedDevice) -> float:
+    def supply_v(self, placed: PlacedDevice) -> float:
+        """Return the voltage of the supply of a device. [V]"""
         known = self.subject.currents.supply_v
         return known.get(placed.id) or max(known.values(), default=1.8)
 
@@ -291,12 +242,12 @@ class Electrical:
             return ""
         return f" ({1000 * known.ampere:.3g} mA, {'' if known.stated else 'estimated: '}{known.how})"
 
-    def _drops(
+    def drops(
         self,
         net: str,
         network: NetNetwork,
         others: Sequence[tuple[PlacedDevice, str]] = (),
-        stated: Mapping[PlacedDevice, float] | None = None,
+        stated: Mapping[tuple[PlacedDevice, str], float] | None = None,
     ) -> dict[PlacedDevice, float]:
         """Return the voltage between the port of a net and each device, with the currents of all or those stated. [V]
 
@@ -307,7 +258,7 @@ class Electrical:
         drawing = [(placed, terminal, 0.0) for placed, terminal in others]
         known = {(placed, terminal): current for placed, terminal, _, current in self.currents_of(net)}
         if stated is not None:
-            known = {(placed, "s"): current for placed, current in stated.items()}
+            known = dict(stated)
         drawing += [(placed, terminal, current) for (placed, terminal), current in known.items()]
         for placed, terminal, current in drawing:
             node = network.nodes.get((placed.key, terminal))
@@ -330,39 +281,24 @@ class Electrical:
         voltages = dict(zip(kept, np.linalg.solve(matrix[np.ix_(kept, kept)], vector[kept]), strict=True))
         return {placed: float(voltages[number[node]]) for placed, node in nodes.items()}
 
-    def sensed(self) -> Iterator[Remark]:
-        """Yield the outputs of pass devices that a divider takes at another voltage than that of their port."""
-        for net in sorted(self.networks.keys() - self.supplies, key=self.subject.number.__getitem__):
-            if not any(self.subject.is_full(placed) for placed, *_ in self.currents_of(net)):
-                continue
-            drawing = [(p, end) for p, end in self.subject.feeds(net) if p.device.type == "resistor"]
-            drops = self._drops(net, self.networks[net], drawing) if self.networks[net].start == "port" else {}
-            taps = {placed: drops[placed] for placed, _ in drawing if placed in drops}
-            worst = max(taps, key=lambda each: (taps[each], -each.index), default=None)
-            if worst is not None:
-                why = f"{worst.id} takes {net} where it is {1000 * taps[worst]:.3g} mV off the voltage at its port"
-                yield from self.subject.finding(
-                    "supply-drop.sense", taps[worst] / self._supply_v(worst), why, devices=[worst], nets=[net]
-                )
-
-    def _on_ohm(self, placed: PlacedDevice) -> float:
+    def on_ohm(self, placed: PlacedDevice) -> float:
         """Return the on-resistance of a transistor at full drive; infinite where nothing tells it. [ohm]"""
         drive = sum(self.subject.currents.strength.get(name, 0.0) for name in placed.names)
         idle = not drive or self.subject.is_idle(placed)
-        return inf if idle else (1 - THRESHOLD) * self._supply_v(placed) / (2 * drive)
+        return inf if idle else (1 - THRESHOLD) * self.supply_v(placed) / (2 * drive)
 
     def thin_ways(self) -> Iterator[Remark]:
         """Yield the transistors not at full drive whose way to their ports costs much beside their on-resistance."""
         ways = {p: self._way(p) for p in self.subject.placed if p.device.is_mos and not self.subject.drive(p)}
         switches = {placed for placed in ways if placed.id in self.subject.both_ways or self._drives_resistors(placed)}
         for name, own in (("wire-resistance", switches), ("wire-resistance.any", ways.keys() - switches)):
-            shares = {placed: ways[placed][0] / self._on_ohm(placed) for placed in own if ways[placed][0]}
+            shares = {placed: ways[placed][0] / self.on_ohm(placed) for placed in own if ways[placed][0]}
             limit = self.subject.limits[name]
             thin = {placed: share for placed, share in shares.items() if limit.beyond(share)}
             nets = dict.fromkeys(net for placed in thin for net in ways[placed][1])
             whys = {
                 p: f"the wires from the ports to {p.id} have {ways[p][0]:.3g} ohm, its channel about "
-                f"{self._on_ohm(p):.3g} ohm"
+                f"{self.on_ohm(p):.3g} ohm"
                 for p in thin
             }
             briefs = {p: f"{p.id} ({ways[p][0]:.3g} ohm)" for p in thin}
@@ -380,7 +316,7 @@ class Electrical:
 
     def wire_resistance(self, placed: PlacedDevice) -> list[Remark]:
         """Return whether the wires of a pass device or switch cost too much beside its on-resistance."""
-        (ohm, nets), on_ohm = self._way(placed), self._on_ohm(placed)
+        (ohm, nets), on_ohm = self._way(placed), self.on_ohm(placed)
         why = f"the wires of {placed.id} have {ohm:.3g} ohm, its channel about {on_ohm:.3g} ohm"
         return self.subject.finding("wire-resistance", ohm / on_ohm, why, devices=[placed], nets=nets)
 

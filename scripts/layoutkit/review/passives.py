@@ -367,8 +367,9 @@ class Passives:
             why = f"the wires of {name} have {most:.3g} fF, the capacitor {placed.id} {small[placed]:.3g} fF"
             nets = [name] if name in subject.circuit.nets else []
             yield from subject.finding(
-                "passives.stray", most / small[placed], why, devices=[placed], nets=nets, cause="strays"
-            )
+                "passives.stray", most / small[placed], why, devices=[placed], nets=nets, cause="strays",
+                must=name not in subject.circuit.ports,
+            )  # fmt: skip
 
 
 def _is_behind(dummy: kdb.Box, others: Sequence[kdb.Box], units: Sequence[kdb.Box]) -> bool:

@@ -363,6 +363,15 @@ def floating_bodies(subject: Subject) -> Iterator[Remark]:
         if net not in subject.circuit.ports and len(devices) == len(ends):
             why = f"{net}, the body of {names_of(devices)}, is joined to nothing else: it floats"
             yield from subject.finding("well-tap.floating", len(devices), why, devices=devices, nets=[net])
+    wells, taps = subject.role("nwell"), kdb.Region()
+    for net in subject.nets:
+        taps += subject.shapes(net, "n_tap")
+    for deep in subject.role("deep_nwell").each():  # that of a bipolar transistor is its collector
+        inside = [placed for placed in subject.placed if deep.inside(placed.box.center())]
+        whole = kdb.Region(deep) + wells.interacting(kdb.Region(deep))
+        if inside and all(placed.device.is_mos for placed in inside) and (taps & whole).is_empty():
+            why = f"the deep n well around {names_of(inside)} has no tap: it floats"
+            yield from subject.finding("well-tap.floating", len(inside), why, where=deep.bbox(), devices=inside)
 
 
 def _outside(devices: Sequence[PlacedDevice], holes: Sequence[kdb.Polygon]) -> list[PlacedDevice]:

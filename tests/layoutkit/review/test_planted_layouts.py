@@ -155,6 +155,40 @@ def test_a_divider_that_takes_an_output_before_its_port(figure, expected):
     assert severities(review(length), "supply-drop", "at its port") == expected
 
 
+def tapped(ohm):
+    """Return a pass device in an amplifier's loop and its divider, with so many ohm of wire from there to the port.
+
+    The pull-down M7 hides that it is one, so that its current is assumed.
+    """
+    planted = Planted()
+    planted.mos("M1", "pmos", 0, 0, 40, 0.28, "vout enb vdd vdd", fingers=4)
+    planted.mos("M2", "nmos", 20, 0, 4, 1, "enb fb tail vss")
+    planted.mos("M3", "nmos", 25, 0, 4, 1, "d vref tail vss")
+    planted.mos("M4", "nmos", 30, 0, 4, 1, "tail bias vss vss")
+    planted.mos("M5", "pmos", 35, 0, 4, 1, "enb d vdd vdd")
+    planted.mos("M6", "pmos", 42, 0, 4, 1, "d d vdd vdd")
+    planted.mos("M7", "nmos", 15, 0, 2, 1, "vout off vss vss")
+    planted.bar("R1", 50, 30, 1, 20, "vout fb", upright=False)
+    tracks = {"vdd": 60, "enb": 45, "vss": -5, "fb": 46, "tail": 47, "d": 48, "vref": 49, "bias": 50, "off": 51}
+    for net, track in tracks.items():
+        planted.comb(net, track, port=net not in {"enb", "tail", "d"})
+    end = 72 + ohm * WIRE / METAL3.sheet_ohm
+    planted.comb("vout", 55, port=False)
+    planted.box("Metal3", 40, 55 - WIRE / 2, end, 55 + WIRE / 2, "vout")
+    planted.label("vout", "Metal3", end - 0.1, 55)
+    return planted
+
+
+@both("supply-drop.tap", "should")
+def test_a_divider_that_takes_the_output_of_a_loop_before_its_port(figure, expected):
+    words, tiny = "load current passes", {"supply-drop.tap": {"should": 1e-9}}
+    short, long = (
+        next(e.measured for e in tapped(ohm).review(limits=tiny).findings if words in e.why) for ohm in (5, 50)
+    )
+    review = tapped(5 + 45 * (figure - short) / (long - short)).review()
+    assert severities(review, "supply-drop", words) == expected
+
+
 ELECTRICAL = ("electromigration", "narrow-port", "supply-drop", "single-cut")
 
 

@@ -280,19 +280,22 @@ def test_the_middle_of_a_capacitor_of_several_units(figure, expected):
 def test_a_capacitor_on_a_supply_through_a_long_wire(figure, expected):
     """The wire on Metal3 from the port to below the plate is 4.5 um longer than the plate's place is far."""
 
-    def review(x, limits=None):
+    def review(x, limits=None, ampere=1e-7):
         planted = bank([(x, 40)], shared="vss")
         planted.mos("M1", "nmos", 0, 0, 2, 0.5, "out in vss vss")
         planted.comb("out", 8)
         planted.comb("in", 6)
         for end in planted.ends["vss"][1:]:
             planted.column("vss", *end, -8)
-        return planted.review(limits=limits)
+        stated = {"device_currents": [{"device": "M1", "current": ampere}]}
+        return planted.review(limits=limits, constraints=stated)
 
     words, metal = "ohm of wires lie between the port of vss", GF.conductor("Metal3")
     (short,) = (e for e in review(50, {"wire-length.feed": {"should": 5}}).findings if words in e.why)
-    found = review(50 + (figure - short.measured) * WIRE / metal.sheet_ohm).findings
-    assert {each.severity for each in found if words in each.why and "C0" in each.devices} == expected
+    for ampere in (1e-7, 0.1):  # by much current another fault is told of the transistor, which is not the plate's
+        found = review(50 + (figure - short.measured) * WIRE / metal.sheet_ohm, ampere=ampere).findings
+        assert {each.severity for each in found if words in each.why and "C0" in each.devices} == expected
+        assert any("are lost between its port and M1" in each.why for each in found) == (ampere > 1e-7)
 
 
 @both("group-apart.ratio", "must", "should")

@@ -410,6 +410,22 @@ def test_a_port_of_poly_alone(metal, expected):
     assert severities(planted.review(), "rails", "port in has no metal") == expected
 
 
+@pytest.mark.parametrize(("tap", "expected"), [("vdd", set()), ("", {"must"})])
+def test_a_deep_well_without_a_tap(tap, expected):
+    """The p well of M1, with its own tap, lies in the deep well."""
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, 4, 1, "out in low body")
+    planted.tap("nmos", "body", 4, 2)
+    planted.box("LVPWELL", -1, -1, 5.5, 6)
+    planted.box("DNWELL", -4, -4, 8, 9)
+    planted.mos("M2", "pmos", 20, 0, 4, 1, "out in vdd vdd")
+    if tap:
+        planted.tap("pmos", tap, 7, 8)
+    for track, net in enumerate(planted.ends):
+        planted.comb(net, 12 + 2 * track)
+    assert severities(planted.review(), "well-tap", "deep n well around M1 has no tap") == expected
+
+
 def test_a_port_that_leads_to_no_device():
     planted = chained(1)
     planted.square("Metal3", -5, 20, 1, "spare")
