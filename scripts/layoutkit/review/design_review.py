@@ -59,6 +59,7 @@ _OF_THE_SUBJECT: tuple[Callable[[Subject], Iterable[Remark]], ...] = (
     single_transistors.turned_bars, single_transistors.few_contacts,
     ports_and_cuts.wires, ports_and_cuts.poly_wires, ports_and_cuts.climbs, supply_ways.supply_necks,
     supply_ways.through_others, drive_ways.gate_necks, drive_ways.drive_necks, drive_ways.thin_links,
+    drive_ways.small_resistors,
 )  # fmt: skip
 """The findings that need nothing but the subject: layout, circuit and limits."""
 

@@ -17,6 +17,7 @@ from layoutkit.parasitics.net_network import layout_networks
 from layoutkit.review.coupling import LEVELS
 from layoutkit.review.currents import USUAL_REFERENCE
 from layoutkit.review.finding import Spot
+from layoutkit.review.pass_devices import resistance
 from layoutkit.review.ports_and_cuts import Extents, gate_contacts
 from layoutkit.review.subject import MOST_CONTACTS, PlacedDevice, names_of, region_of
 from layoutkit.review.supply_ways import mirrored, neck_findings, necks, port_rails
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from collections.abc import Set as AbstractSet
 
+    from layoutkit.parasitics.net_network import NetNetwork
     from layoutkit.review.coupling import Coupling
     from layoutkit.review.finding import Remark
     from layoutkit.review.subject import Subject
@@ -35,6 +37,7 @@ _MANY_GATES = 24  # channels on one net whose way from the driver is judged
 _DRIVES = ("d", "s", "c", "e")
 _LONG = 8  # squares of a wire from which on it limits a current; metal beside shorter ones helps them
 _THIN, _THIN_UM = 20, 5.0  # squares and length of a wire from which on it is thin beside what it joins [1, um]
+_SMALL_OHM = 5, 500  # resistors of metal have less; from the second one on the ohms of wires do not count [ohm]
 _PLATE_UM = 2.0  # from a plate to the edge of its metal [um]
 
 
@@ -206,6 +209,49 @@ def _widest(subject: Subject, net: str) -> tuple[int, str]:
 
 def _inside(plates: kdb.Region, point: kdb.Point) -> bool:
     return any(piece.inside(point) for piece in plates.each())
+
+
+def small_resistors(subject: Subject) -> list[Remark]:
+    """Return the resistors of few ohm whose wires, to the port of a supply or the next transistor, add much to them."""
+    ohms = {p: sum(resistance(subject.circuit.device(n), subject.technology) or inf for n in p.names)
+            for p in subject.placed if p.device.type == "resistor" and not subject.is_idle(p)}  # fmt: skip
+    small = {placed: ohm for placed, ohm in ohms.items() if _SMALL_OHM[0] <= ohm <= _SMALL_OHM[1]}
+    numbers = {subject.number[net]: net for placed in small for net in placed.ends if net in subject.number}
+    networks, _ = layout_networks(subject.found, numbers, most_contacts=MOST_CONTACTS) if numbers else ({}, set())
+    wires = {}
+    for placed in small:
+        ends = {end: placed.device.terminals[end] for end in placed.device.kind.ends}
+        own = {net: _to_next(subject, networks.get(subject.number.get(net, -1)), net, (placed.key, end))
+               for end, net in ends.items()}  # fmt: skip
+        most = max(own, key=lambda net: (own[net], -subject.number.get(net, 0)))
+        wires[placed] = sum(own.values()), most
+    limit = subject.limits["wire-resistance.bar"]
+    shares = {placed: wires[placed][0] / ohm for placed, ohm in small.items()}
+    order = sorted(filter(lambda each: limit.beyond(shares[each]), small), key=lambda p: (-shares[p], p.index))
+    if not order:
+        return []
+    whys = [f"{p.id} has {small[p]:.3g} ohm, its wires {wires[p][0]:.3g} ohm, most on {wires[p][1]}" for p in order]
+    spots = [Spot(p.box, why, f"{p.id} ({wires[p][0]:.3g} to {small[p]:.3g} ohm)")
+             for p, why in zip(order[1:], whys[1:], strict=True)]  # fmt: skip
+    nets = list(dict.fromkeys(wires[placed][1] for placed in order))
+    return subject.finding(
+        "wire-resistance.bar", shares[order[0]], whys[0], where=order[0].box, devices=order, nets=nets, places=spots,
+        cause="small resistors",
+    )  # fmt: skip
+
+
+def _to_next(subject: Subject, network: NetNetwork | None, net: str, end: tuple[str, str]) -> float:
+    """Return the resistance from an end of a resistor to the port of a supply, else to the nearest transistor. [ohm]"""
+    node = network.nodes.get(end) if network is not None else None
+    if network is None or node is None:
+        return 0.0
+    others = [network.own] if network.start == "port" else []
+    if net not in subject.supplies:
+        known = ((subject.by_key.get(key), each, at) for (key, each), at in network.nodes.items())
+        others = [
+            at for placed, each, at in known if placed is not None and each in {*_DRIVES} & {*placed.device.kind.ends}
+        ]
+    return min(network.between(node, [each for each in others if each != node] or [node]), default=0.0)
 
 
 class _Gain(NamedTuple):

@@ -389,8 +389,9 @@ def floating_metal(subject: Subject) -> list[Remark]:
 
 
 def unfed_nets(subject: Subject) -> Iterator[Remark]:
-    """Yield the inner nets on gates that no current enters or leaves: one transistor at most has its channel there.
+    """Yield the inner nets on gates that no current enters or leaves: one diode at most has its channel there.
 
+    What one transistor that another net turns on leads to is no fault of a layout, but said to be unjudged.
     Two such nets tie a gate high or low where one of them switches on the transistor of the other, an NMOS a PMOS.
     """
     circuit = subject.circuit
@@ -411,6 +412,10 @@ def unfed_nets(subject: Subject) -> Iterator[Remark]:
         devices, feeds = subject.devices(gates), subject.devices(device.id for device in on)
         by_both = not subject.both_ways.isdisjoint(device.id for device in on)
         if net not in tied and not by_both and not any(map(subject.is_idle, devices)):
+            if any(device.terminals["g"] not in unfed for device in on):
+                reason = f"only {names_of(feeds)} drives {net}: the gates of {names_of(devices)} float while it is off"
+                subject.unjudged.append(Unjudged("supply-drop", reason))
+                continue
             why = f"nothing drives {net}: it connects only to the gates of {names_of(devices)}"
             why += f" and to the channel of {names_of(feeds)}" * bool(feeds)
             yield from subject.finding("supply-drop.open", len(gates), why, devices=devices, nets=[net])

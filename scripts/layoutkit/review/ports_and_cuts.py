@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 
 _FEWEST_FINGERS = 8  # channels of a block whose way to the rail is judged; two cuts are enough for fewer
+_FEWEST_OF_ALL, _ALL = 4, 3  # channels and transistors from which on it is judged if it is all that its supply has
 _FEW = 4  # devices that a short inner net joins at most
 _NEIGHBOURS_UM = 10.0
 """Devices no farther apart are joined within a few levels of metal. [um]"""
@@ -79,7 +80,10 @@ class PortsAndCuts:
     def thin_feed(self, net: str) -> list[Remark]:
         """Return the blocks that so few cuts join to the rail of a supply that one failing cut matters."""
         blocks = [(sum(len(placed.boxes) for placed in own), cuts, own) for cuts, own in self._blocks(net)]
-        blocks = [each for each in blocks if each[0] >= _FEWEST_FINGERS]
+        every = {p for p, end in self._fed(net) if p.device.is_mos and end in p.device.kind.ends}
+        whole = sum(not self.subject.is_idle(placed) for placed in every)
+        least = [_FEWEST_OF_ALL if len(own) == whole >= _ALL else _FEWEST_FINGERS for *_, own in blocks]
+        blocks = [each for each, fewest in zip(blocks, least, strict=True) if each[0] >= fewest]
         for name, by_cut in (("single-cut.share", True), ("single-cut.feed", False)):
             limit = self.subject.limits[name]
             weak = [each for each in blocks if limit.beyond(each[0] / each[1] if by_cut else each[1])]

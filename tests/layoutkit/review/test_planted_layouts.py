@@ -366,6 +366,29 @@ def test_the_way_from_the_rail_to_a_block(fingers, cuts, expected):
     assert severities(planted.review(), "single-cut", "joined to the rail of vss") == expected
 
 
+@pytest.mark.parametrize(
+    ("sources", "apart", "expected"), [(4, False, {"should"}), (3, False, set()), (4, True, set())]
+)
+def test_all_transistors_of_a_supply_on_one_stack_of_cuts(sources, apart, expected):
+    """The block is judged from four channels on, unless another transistor has a way of its own."""
+    planted = Planted()
+    for number in range(sources):
+        planted.mos(f"M{number}", "nmos", 5 * number, 0, 4, 1, f"out{number} in vss vss")
+        planted.comb(f"out{number}", 8 + number)
+    planted.comb("in", 6.5)
+    if apart:
+        *planted.ends["vss"], alone = planted.ends["vss"]
+        planted.column("vss", *alone, -3)
+        planted.via3("vss", alone[0], -3)
+        planted.square("Metal3", alone[0], -3, 0.4, "vss")
+    planted.comb("vss", -3, port=False)
+    planted.box("Metal4", -5, -3.5, 20, -2.5, "vss")
+    for x in (-1.5, -0.9):
+        planted.square("Via3", x, -3, 0.26)
+    planted.label("vss", "Metal4", -4, -3)
+    assert severities(planted.review(), "single-cut", "joined to the rail of vss") == expected
+
+
 @both("single-cut.share", "must", "should")
 def test_a_block_of_many_channels_on_few_cuts(figure, expected):
     planted = Planted()

@@ -309,6 +309,34 @@ def test_an_output_stage_behind_the_straps_of_a_mirror(mirror, on_rail, expected
     assert {each.severity for each in through(planted) if "drives an output" in each.why} == expected
 
 
+def at_a_source(length, square=1.4):
+    """Return a resistor of so many squares from a source to ground, whose wire to the port is so long."""
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, 4, 1, "out in e vss")
+    planted.bar("R1", 8, 5, 8, 8 * square, "e vss", upright=False)
+    tracks = {"out": 6, "in": 7, "e": 8}
+    for net, track in tracks.items():
+        planted.comb(net, track, port=net != "e")
+    planted.comb("vss", -3, left=-3 - length)
+    return planted
+
+
+@both("wire-resistance.bar", "must", "should")
+def test_the_wires_of_a_resistor_of_few_ohm(figure, expected):
+    words, tiny = "R1 has", {"wire-resistance.bar": {"should": 1e-9}}
+    short, long = (
+        next(e.measured for e in at_a_source(length).review(limits=tiny).findings if words in e.why)
+        for length in (10, 210)
+    )
+    review = at_a_source(10 + 200 * (figure - short) / (long - short)).review()
+    assert severities(review, "wire-resistance", words) == expected
+
+
+def test_the_wires_of_a_resistor_of_many_ohm_do_not_count():
+    assert severities(at_a_source(1000).review(), "wire-resistance", "R1 has")
+    assert not severities(at_a_source(1000, square=2).review(), "wire-resistance", "R1 has")
+
+
 def rows(ohm):
     """Return a mirror in two rows, the ground of the upper one by a wire of so many ohm more."""
     planted = Planted()
@@ -339,7 +367,7 @@ def unfed(nets="ref ref vss vss"):
     planted.mos("M1", "nmos", 0, 0, 2, 1, nets)
     planted.mos("M2", "nmos", 5, 0, 2, 1, "out ref vss vss")
     planted.mos("M3", "pmos", 0, 20, 2, 1, "up up vdd vdd")
-    for net, track in (("ref", 8), ("out", 9), ("vss", -3), ("vdd", 30), ("up", 12)):
+    for net, track in (("ref", 8), ("out", 9), ("vss", -3), ("vdd", 30), ("up", 12), ("in", 6)):
         if net in planted.ends:
             planted.comb(net, track, port=net != "ref")
     return planted
@@ -357,6 +385,12 @@ def test_a_reference_that_another_transistor_feeds_has_its_current():
         planted.ends[net] = [place for place in planted.ends[net] if place[0] > 7.9 and place[1] > 15]
         planted.comb(net, track, left=0, port=False)
     assert not [each for each in planted.review().findings if "nothing drives ref" in each.why]
+
+
+def test_a_gate_that_one_transistor_alone_drives_is_unjudged():
+    review = unfed("ref in vss vss").review()
+    assert not [each for each in review.findings if "nothing drives" in each.why]
+    assert [each.matters for each in review.unjudged if "only M1 drives ref" in each.reason] == [False]
 
 
 def tie_cell(second="nmos"):
