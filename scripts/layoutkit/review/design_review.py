@@ -59,7 +59,7 @@ _OF_THE_SUBJECT: tuple[Callable[[Subject], Iterable[Remark]], ...] = (
     single_transistors.turned_bars, single_transistors.few_contacts,
     ports_and_cuts.wires, ports_and_cuts.poly_wires, ports_and_cuts.climbs, supply_ways.supply_necks,
     supply_ways.through_others, drive_ways.gate_necks, drive_ways.drive_necks, drive_ways.thin_links,
-    drive_ways.small_resistors,
+    drive_ways.small_resistors, drive_ways.wide_metal,
 )  # fmt: skip
 """The findings that need nothing but the subject: layout, circuit and limits."""
 
@@ -110,6 +110,7 @@ def _review(subject: Subject, not_compared: Sequence[Unjudged]) -> Review:
     electrical, arrays, groups = Electrical(subject), arrays_of(subject), matched_groups(subject)
     cells, coupling = cell_numbers(arrays), Coupling(subject, groups)
     matching, symmetry = Matching(subject, groups, cells), SymmetryReview(subject, groups, cells)
+    runs = WireRuns(subject, groups, coupling, symmetry.counterparts)
     found = (
         electrical.findings(),
         shared_wires(electrical, groups),
@@ -132,9 +133,9 @@ def _review(subject: Subject, not_compared: Sequence[Unjudged]) -> Review:
         CoveredDevices(subject, matching.transistors, coupling).findings(),
         coupling.findings(),
         oscillators(subject, coupling),
-        WireRuns(subject, groups, coupling, symmetry.counterparts).findings(),
+        runs.findings(),
     )
-    findings = by_cause(chain.from_iterable(found), subject.technology.dbu_um)
+    findings = by_cause(map(runs.described, chain.from_iterable(found)), subject.technology.dbu_um)
     findings.sort(key=lambda f: (SEVERITIES.index(f.severity), f.id, f.box.left, f.box.bottom, f.measured, f.nets))
     currents = subject.currents.devices
     estimated = [

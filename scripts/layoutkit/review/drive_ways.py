@@ -1,7 +1,8 @@
-"""Findings on wires that carry a drive: thin wires to many gates and from strong drains, and those of a resonator.
+"""Findings on thin wires that carry a drive, to many gates or from strong drains, and on wires wider than needed.
 
-The transistor of an oscillator with a resonator has its source on a supply. A resistor from drain to gate, with a
-switch in series or not, biases it; on both nets, between which the crystal is, lies a capacitor to a supply.
+The wires of a resonator are among them. The transistor of its oscillator has its source on a supply. A resistor from
+drain to gate, with a switch in series or not, biases it; on both nets, between which the crystal is, lies a capacitor
+to a supply.
 """
 
 from __future__ import annotations
@@ -39,6 +40,8 @@ _LONG = 8  # squares of a wire from which on it limits a current; metal beside s
 _THIN, _THIN_UM = 20, 5.0  # squares and length of a wire from which on it is thin beside what it joins [1, um]
 _SMALL_OHM = 5, 500  # resistors of metal have less; from the second one on the ohms of wires do not count [ohm]
 _PLATE_UM = 2.0  # from a plate to the edge of its metal [um]
+_WIDE = 2  # metal is wide from twice as many times the minimum width on, if that is twice what its current needs, too
+_PLATES_UM = 2.5  # around plates, metal may be wide [um]
 
 
 def _biased(subject: Subject) -> set[str]:
@@ -50,6 +53,36 @@ def _biased(subject: Subject) -> set[str]:
             told = not known[name].how.startswith(USUAL_REFERENCE)
             found |= {*each.devices} if told or subject.circuit.device(name).terminals["g"] in ports else set()
     return found & known.keys()
+
+
+def wide_metal(subject: Subject) -> Iterator[Remark]:
+    """Yield the signals with much metal that is wider than their current needs, apart from plates."""
+    technology, limit = subject.technology, subject.limits["dead-metal.wide"]
+    whole, reach = subject.box.area(), technology.to_dbu(_PLATES_UM)
+    part = subject.limits["electromigration.part"].should or 0.0
+    for net in [net for net in subject.nets if net not in subject.supplies]:
+        if not limit.beyond(sum(metal.area() for metal in subject.metal(net).values()) / whole):
+            continue
+        own = (placed for placed in subject.placed if placed.device.type == "capacitor" and net in placed.ends)
+        plates = region_of(box.enlarged(reach) for placed in own for box in placed.boxes)
+        carrying = [p for p, end in subject.feeds(net) if end in p.device.kind.ends and not subject.is_idle(p)]
+        if any(subject.drive(placed) or placed.id in subject.both_ways for placed in carrying):
+            continue  # the wires of a switch or pass device are wide for their resistance
+        ampere, wide = max((subject.current(placed) or 0.0 for placed in carrying), default=0.0), kdb.Region()
+        least = (each.current_ma(subject.um(each.width)) for each in map(technology.conductor, subject.metal(net)))
+        if part <= 1000 * ampere / min((each for each in least if each), default=inf) <= 1:
+            continue  # a good part of what a narrow wire may carry: wide straps are no fault
+        for name, metal in subject.metal(net).items():
+            spec = technology.conductor(name)
+            half = max(_WIDE * spec.width, technology.to_dbu(spec.width_um(1000 * ampere)))
+            wide += (metal - plates).sized(-half).sized(half)
+        wide.merge()
+        area = f"{wide.area() * technology.dbu_um**2:.3g} um2"
+        why = f"{net} has {area} of metal that is wider than {2 * _WIDE} times the minimum width and than twice "
+        why += f"what its {1e6 * ampere:.3g} uA need"
+        yield from subject.finding(
+            "dead-metal.wide", wide.area() / whole, why, where=wide.bbox(), nets=[net], cause="wide"
+        )
 
 
 def gate_necks(subject: Subject) -> Iterator[Remark]:

@@ -1,4 +1,4 @@
-"""Findings on wires along other nets or over foreign transistors, on metal wider than needed, and on bottom plates.
+"""Findings on wires along other nets or over foreign transistors, and on bottom plates.
 
 Unlike the findings on coupling, which ask what disturbs an input or another quiet net, these name the longest such ways
 of a layout: an engineer looks at those first.
@@ -7,9 +7,9 @@ of a layout: an engineer looks at those first.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from dataclasses import replace
 from functools import cache, cached_property
 from itertools import chain
-from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
 import klayout.db as kdb
@@ -34,11 +34,10 @@ if TYPE_CHECKING:
 
 _OWN_UM = (0.3, 1.5)  # so near to transistors on both nets, their terminals lie over each other and side by side [um]
 _CROSSED_UM = 20.0  # longer wires may be crossed more often, in proportion [um]
-_WORTH = 0.06  # share of the layout's longer side that a way must have, too [1]
+_WORTH = 0.04  # share of the layout's longer side that a way must have, too [1]
 _BETWEEN = ("between",)  # in place of layers
-_WIDE = 2  # metal is wide from twice as many times the minimum width on, if that is twice what its current needs, too
-_PLATE_UM = 2.5  # from a plate to the edge of its metal [um]
-_MOST = 5  # ways that are named, the longest first
+_PASSED_UM = 3.0  # of two wires along each other [um]
+_MOST = 10  # ways that are named, the longest first
 
 
 class Run(NamedTuple):
@@ -69,7 +68,7 @@ class WireRuns:
         self.nets = [net for net in subject.nets if net not in subject.supplies]
         self.least = int(_WORTH * longer_side(subject.box))
         self._crossable = coupling.still | coupling.held
-        self._near, self._along = cache(self._near_of), cache(self._along_of)
+        self._near, self._along, self._over = cache(self._near_of), cache(self._along_of), cache(self._over_of)
 
     def findings(self) -> Iterator[Remark]:
         """Yield the longest ways along other wires as one finding, those over transistors as another, and the rest."""
@@ -79,7 +78,6 @@ class WireRuns:
         yield from self.ends_of_switches()
         yield from self.crossed()
         yield from self.crossed_unlike()
-        yield from self.wide()
         yield from self.bottom_plates()
 
     def along(self) -> list[Remark]:
@@ -226,55 +224,48 @@ class WireRuns:
 
     def over(self) -> list[Remark]:
         """Return the longest ways of signals over transistors that are on none of their nets, with their group."""
-        found, reach = [], self.subject.technology.to_dbu(OWN_UM)
-        for net in self.nets:
-            crossed: dict[int, PlacedDevice] = {}
-            boxes: list[kdb.Box] = []
-            for _, box in self._rectangles[net]:
-                for shape in self._diffusions.each_overlapping(box):
-                    piece = box & shape.box
-                    below = [self._owners[each.prop_id] for each in self._channels.each_overlapping(piece)]
-                    below = below or self._nearest(piece, reach)  # over a source or drain
-                    if below and not any(net in nets for _, nets in below):
-                        crossed |= {placed.index: placed for placed, _ in below}
-                        boxes.append(piece)
-            found.append(self._way(boxes, (net,), tuple(crossed[index] for index in sorted(crossed))))
-        return self._longest("coupling.over", found)
+        ways = (self._way(boxes, (net,), devices) for net in self.nets for devices, boxes in [self._over(net)])
+        return self._longest("coupling.over", ways)
+
+    def _over_of(self, net: str) -> tuple[tuple[PlacedDevice, ...], list[kdb.Box]]:
+        """Return the transistors that a signal runs over and is on no net of, nor on one of their group, and where."""
+        crossed: dict[int, PlacedDevice] = {}
+        boxes, reach = list[kdb.Box](), self.subject.technology.to_dbu(OWN_UM)
+        for _, box in self._rectangles[net]:
+            for shape in self._diffusions.each_overlapping(box):
+                piece = box & shape.box
+                below = [self._owners[each.prop_id] for each in self._channels.each_overlapping(piece)]
+                below = below or self._nearest(piece, reach)  # over a source or drain
+                if below and not any(net in nets for _, nets in below):
+                    crossed |= {placed.index: placed for placed, _ in below}
+                    boxes.append(piece)
+        return tuple(crossed[index] for index in sorted(crossed)), boxes
+
+    def described(self, finding: Remark) -> Remark:
+        """Return a finding on the length of a signal's wire, with what the wire passes on its way."""
+        if finding.id != "wire-length" or len(finding.nets) != 1 or finding.nets[0] not in self._rectangles:
+            return finding
+        net, subject = finding.nets[0], self.subject
+        passives = {
+            self._passives[shape.prop_id]
+            for _, box in self._rectangles[net]
+            for shape in self._bodies.each_overlapping(box)
+        }  # fmt: skip
+        crossed = [*self._over(net)[0], *sorted(passives, key=lambda placed: placed.index)]
+        crossed = [placed for placed in crossed if net not in placed.device.terminals.values()]
+        least = subject.technology.to_dbu(_PASSED_UM)
+        beside = {other: sum(map(longer_side, self._along(*pair)))
+                  for pair in self._ways if net in pair for other in pair if other != net}  # fmt: skip
+        nets = sorted((other for other, length in beside.items() if length > least),
+                      key=lambda other: (-beside[other], subject.number[other]))  # fmt: skip
+        parts = [f"crosses {names_of(crossed)}"] * bool(crossed) + [f"runs along {listed(nets, most=4)}"] * bool(nets)
+        return replace(finding, why=f"{finding.why}; on its way it {' and '.join(parts)}") if parts else finding
 
     def _nearest(self, place: kdb.Box, reach: int) -> list[tuple[PlacedDevice, set[str]]]:
         """Return the transistors whose channels are nearest to a place, within reach."""
         gaps = [(gap_between(place, each.box), each.prop_id)
                 for each in self._channels.each_touching(place.enlarged(reach, reach))]  # fmt: skip
         return [self._owners[number] for number in sorted({number for gap, number in gaps if gap == min(gaps)[0]})]
-
-    def wide(self) -> Iterator[Remark]:
-        """Yield the signals with much metal that is wider than their current needs, apart from plates."""
-        subject, technology, limit = self.subject, self.subject.technology, self.subject.limits["dead-metal.wide"]
-        whole, reach = subject.box.area(), technology.to_dbu(_PLATE_UM)
-        part = subject.limits["electromigration.part"].should or 0.0
-        for net in self.nets:
-            if not limit.beyond(sum(metal.area() for metal in subject.metal(net).values()) / whole):
-                continue
-            own = (placed for placed in subject.placed if placed.device.type == "capacitor" and net in placed.ends)
-            plates = region_of(box.enlarged(reach) for placed in own for box in placed.boxes)
-            carrying = [p for p, end in subject.feeds(net) if end in p.device.kind.ends and not subject.is_idle(p)]
-            if any(subject.drive(placed) or placed.id in subject.both_ways for placed in carrying):
-                continue  # the wires of a switch or pass device are wide for their resistance
-            ampere, wide = max((subject.current(placed) or 0.0 for placed in carrying), default=0.0), kdb.Region()
-            least = (each.current_ma(subject.um(each.width)) for each in map(technology.conductor, subject.metal(net)))
-            if part <= 1000 * ampere / min((each for each in least if each), default=inf) <= 1:
-                continue  # a good part of what a narrow wire may carry: wide straps are no fault
-            for name, metal in subject.metal(net).items():
-                spec = technology.conductor(name)
-                half = max(_WIDE * spec.width, technology.to_dbu(spec.width_um(1000 * ampere)))
-                wide += (metal - plates).sized(-half).sized(half)
-            wide.merge()
-            area = f"{wide.area() * technology.dbu_um**2:.3g} um2"
-            why = f"{net} has {area} of metal that is wider than {2 * _WIDE} times the minimum width and than twice "
-            why += f"what its {1e6 * ampere:.3g} uA need"
-            yield from subject.finding(
-                "dead-metal.wide", wide.area() / whole, why, where=wide.bbox(), nets=[net], cause="wide"
-            )
 
     def bottom_plates(self) -> Iterator[Remark]:
         """Yield the capacitors whose bottom plate, which couples to the substrate, is on the quiet net of both."""
@@ -366,6 +357,20 @@ class WireRuns:
         channels = region_of(box for placed in subject.placed if placed.device.is_mos for box in placed.boxes)
         for part in subject.role("active").interacting(channels).decompose_trapezoids_to_region().each():
             found.insert(part.bbox())
+        return found
+
+    @cached_property
+    def _passives(self) -> list[PlacedDevice]:
+        """The resistors, capacitors and bipolars that do something."""
+        return [each for each in self.subject.placed if not (each.device.is_mos or self.subject.is_idle(each))]
+
+    @cached_property
+    def _bodies(self) -> kdb.Shapes:
+        """The bars, plates and emitters of ``_passives``, each with its place there."""
+        found = kdb.Shapes()
+        for number, placed in enumerate(self._passives):
+            for box in placed.boxes:
+                found.insert(kdb.BoxWithProperties(box, number))
         return found
 
     @property

@@ -52,10 +52,10 @@ def test_what_stands_still_may_run_along_what_does(net, expected):
 
 @pytest.mark.parametrize(("share", "expected"), [(0.9, set()), (1.1, {"should"})])
 def test_a_way_is_judged_by_the_size_of_the_layout_as_well(share, expected):
-    """Beside a rail of 100 um, 6 um are the least way that is named."""
+    """Beside a rail of 100 um, 4 um are the least way that is named."""
     planted = stages(y={"right": 44.0}, vss={"right": 98.0})
     long = planted.cell.dbbox()
-    beside(planted, "z", 24.0, 0.06 * max(long.width(), long.height()) * share)
+    beside(planted, "z", 24.0, 0.04 * max(long.width(), long.height()) * share)
     assert severities(planted.review(), "coupling", "y, z (") == expected
 
 
@@ -69,6 +69,24 @@ def test_a_signal_over_a_transistor_that_is_not_on_it(figure, expected):
     planted.via3("y", 24.8, 20)
     planted.box("Metal4", 24.7, 10 - figure, 24.98, 20, "y")
     assert severities(planted.review(), "coupling", "does not connect to") == expected
+
+
+@pytest.mark.parametrize(("along", "low"), [(8.0, 4.0), (2.0, 4.0), (8.0, 14.0), (2.0, 14.0)])
+def test_a_long_wire_is_named_with_what_it_passes(along, low):
+    """Net z runs along the track of y, and then down over M5, whose channel ends at 10 um, or not so far."""
+    planted = stages(y={"right": 44.0})
+    planted.mos("M5", "nmos", 38, 2, 8, 0.5, "w q vss vss")
+    for net, track in (("w", 12), ("q", 13), ("vss", -4)):
+        planted.comb(net, track)
+    beside(planted, "z", 24.0, along)
+    planted.box("Metal3", planted.ends["z"][0][0], 24 - WIRE / 2, 39, 24 + WIRE / 2, "z")
+    planted.via3("z", 38.8, 24)
+    planted.box("Metal4", 38.7, low, 38.98, 24, "z")
+    found = planted.review(limits={"wire-length": {"must": None, "should": 1.0}}).findings
+    places = (place for each in found if each.id == "wire-length" for place in each.everywhere())
+    (passed,) = (why.partition("; on its way it ")[2] for _, why in places if why.startswith("z has"))
+    assert ("crosses M5" in passed) == (low < 10)
+    assert ("y" in passed.partition(";")[0].partition("runs along ")[2].split(", ")) == (along > 3)
 
 
 @pytest.mark.parametrize(("gate", "expected"), [("bp", {"should"}), ("y", set())])
