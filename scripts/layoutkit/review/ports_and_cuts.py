@@ -27,7 +27,7 @@ from layoutkit.review.subject import (
     turned,
     wire_length,
 )
-from layoutkit.review.ways import Pieces
+from layoutkit.review.ways import Pieces, detour
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -470,7 +470,7 @@ def length(subject: Subject, net: str, points: Mapping[PlacedDevice, list[tuple[
         subject.finding(name, each, why, where=where, devices=own, nets=[net], cause="long wires", difference=beyond)
         for name, each in figures.items()
     )
-    return next(filter(None, found), [])
+    return next(filter(None, found), []) or detour(subject, net, drawn - needed, points)
 
 
 def _spanning_tree(points: Sequence[tuple[int, int]]) -> float:

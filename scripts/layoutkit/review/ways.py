@@ -17,7 +17,7 @@ from layoutkit.errors import listed
 from layoutkit.parasitics.layout_circuit import FeedPoint, Feeds
 from layoutkit.review.finding import Spot
 from layoutkit.review.room_and_wells import rings_of
-from layoutkit.review.subject import box_around, gap_between, kept, names_of
+from layoutkit.review.subject import box_around, gap_between, kept, longer_side, names_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from layoutkit.review.matched_roles import MatchedDevices
     from layoutkit.review.subject import PlacedDevice, Subject
 
+_DETOUR_UM = 8.0  # detours that are shorter are not judged [um]
+_TWICE = 2  # a detour is a way so many times as long as the distance
+_MOST_PINS, _MOST_POINTS = 8, 24  # devices on a net whose ways are judged, and contacts of each: else wide ones
 _STRETCH_UM = 4.0  # of a wire: ways that leave it and come back farther on are found [um]
 _Node = tuple[int, int]  # number of a piece and of a stretch of it
 
@@ -195,6 +198,48 @@ def _apart(one: kdb.Box, other: kdb.Box) -> tuple[int, int]:
 def _between(one: kdb.Box, other: kdb.Box) -> kdb.Box:
     """Return the box that leads from the middle of one box to that of another. [dbu]"""
     return kdb.Box(one.center(), one.center()) + kdb.Box(other.center(), other.center())
+
+
+def detour(
+    subject: Subject, net: str, beyond: float, points: Mapping[PlacedDevice, Sequence[tuple[int, int]]]
+) -> list[Remark]:
+    """Return whether the way from what drives a short net to another pin is far longer than their distance.
+
+    Gates alone wait for a bias, and so do those on a diode.
+
+    Args:
+        subject: The layout.
+        net: A signal.
+        beyond: How much longer its wires are than a tree of its pins. [dbu]
+        points: The contacts of each device on it, those of gates as well. [dbu]
+    """
+    if subject.um(beyond) < _DETOUR_UM:
+        return []
+    pins: dict[str, list[Place]] = defaultdict(list)
+    for (placed, _), feed in subject.feeds(net).items():
+        pins[placed.id] += [(at.conductor, kdb.Box(at.x, at.y, at.x, at.y)) for at in feed.points]
+    lowest = subject.technology.conductors[0].name
+    for placed, own in points.items():
+        known = {place.center() for _, place in pins[placed.id]}
+        pins[placed.id] += [(lowest, kdb.Box(x, y, x, y)) for x, y in own if kdb.Point(x, y) not in known]
+    for name, point, _ in subject.labels.get(net, ()):
+        pins["its port"].append((name, kdb.Box(point, point)))
+    if len(pins) > _MOST_PINS or max(map(len, pins.values())) > _MOST_POINTS:
+        return []
+    worst, why, where = 0.0, "", kdb.Box()
+    drivers = {placed.id for placed, terminal in subject.feeds(net)
+               if terminal in placed.device.kind.ends and placed.device.terminals.get("g") != net}  # fmt: skip
+    for number, (start, ends) in enumerate(pins.items()):
+        ways = Ways(subject, net, ends)
+        for end, places in [each for each in list(pins.items())[number + 1 :] if {start, each[0]} & drivers]:
+            way = min(filter(None, (ways.to(*place) for place in places)), key=lambda way: way.length, default=None)
+            straight = min((sum(_apart(one, other)) for _, one in ends for _, other in places), default=0)
+            if way is not None and way.length - straight > worst and way.length > _TWICE * straight:
+                worst, where = way.length - straight, way.box
+                why = f"{net} takes {subject.um(way.length):.3g} um from {start} to {end}, which lie "
+                why += f"{subject.um(straight):.3g} um apart"
+    share = worst / longer_side(subject.box) if subject.um(worst) > _DETOUR_UM else 0.0
+    return subject.finding("wire-length.way", share, why, where=where, nets=[net], cause="detours")
 
 
 @kept

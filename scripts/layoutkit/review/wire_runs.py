@@ -73,7 +73,8 @@ class WireRuns:
     def findings(self) -> Iterator[Remark]:
         """Yield the longest ways along other wires as one finding, those over transistors as another, and the rest."""
         yield from self.along()
-        yield from self.over()
+        yield from self.over(self.nets, "coupling.over")
+        yield from self.over([net for net in self.subject.nets if net in self.subject.supplies], "coupling.supply")
         yield from self.beside_one_half()
         yield from self.ends_of_switches()
         yield from self.crossed()
@@ -222,16 +223,16 @@ class WireRuns:
         driven = {net for net, own in ends.items() if own & {"d", "c"} and not own & {"g", "b"}}
         return {net: image for net, image in self.subject.net_images.items() if {net, image} <= driven}
 
-    def over(self) -> list[Remark]:
-        """Return the longest ways of signals over transistors that are on none of their nets, with their group."""
-        ways = (self._way(boxes, (net,), devices) for net in self.nets for devices, boxes in [self._over(net)])
-        return self._longest("coupling.over", ways)
+    def over(self, nets: Iterable[str], limit: str) -> list[Remark]:
+        """Return the longest ways of some nets over transistors that are on none of them, with their group."""
+        ways = (self._way(boxes, (net,), devices) for net in nets for devices, boxes in [self._over(net)])
+        return self._longest(limit, ways)
 
     def _over_of(self, net: str) -> tuple[tuple[PlacedDevice, ...], list[kdb.Box]]:
-        """Return the transistors that a signal runs over and is on no net of, nor on one of their group, and where."""
+        """Return the transistors that a net runs over and is on no net of, nor on one of their group, and where."""
         crossed: dict[int, PlacedDevice] = {}
         boxes, reach = list[kdb.Box](), self.subject.technology.to_dbu(OWN_UM)
-        for _, box in self._rectangles[net]:
+        for _, box in self._rectangles.get(net) or self._divided(net):
             for shape in self._diffusions.each_overlapping(box):
                 piece = box & shape.box
                 below = [self._owners[each.prop_id] for each in self._channels.each_overlapping(piece)]
@@ -340,15 +341,16 @@ class WireRuns:
     @cached_property
     def _rectangles(self) -> dict[str, list[tuple[int, kdb.Box]]]:
         """The metal of each signal in rectangles, with their levels."""
+        return {net: self._divided(net) for net in self.nets}
+
+    def _divided(self, net: str) -> list[tuple[int, kdb.Box]]:
+        """Return the metal of a net in rectangles, with their levels."""
         names = {conductor.name: level for level, conductor in enumerate(self.subject.technology.conductors)}
-        return {
-            net: [
-                (names[name], piece.bbox())
-                for name, region in self.subject.metal(net).items()
-                for piece in region.decompose_trapezoids_to_region().each()
-            ]
-            for net in self.nets
-        }
+        return [
+            (names[name], piece.bbox())
+            for name, region in self.subject.metal(net).items()
+            for piece in region.decompose_trapezoids_to_region().each()
+        ]
 
     @cached_property
     def _diffusions(self) -> kdb.Shapes:

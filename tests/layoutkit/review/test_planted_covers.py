@@ -205,3 +205,27 @@ def test_taps_of_a_chain_of_resistors_over_each_other(net, expected):
         planted.erase("Metal4", 2, -7, 3, -5)
         planted.via3("c", 2.5, -6)
     assert severities(planted.review(), "coupling", f"{net} and c run along each other") == expected
+
+
+@pytest.mark.parametrize(("factor", "direct", "expected"), [
+    (0.9, False, {"should"}), (1.1, False, set()), (0.1, True, set()),
+])  # fmt: skip
+def test_a_way_between_neighbours_through_a_third(factor, direct, expected):
+    """The drain of M1 reaches the gate beside it over a track far above, where the third pin is, or directly."""
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, 4, 1, "n in vss vss")
+    planted.mos("M2", "nmos", 10, 0, 4, 1, "y n vss vss")
+    planted.mos("M3", "nmos", 5, 12, 4, 1, "z n vss vss")
+    tracks = {"n": 20, "in": 8, "y": 10, "z": 18, "vss": -4}
+    for net, track in tracks.items():
+        planted.comb(net, track, left=-60 if net == "n" else None)
+    ends = planted.ends["n"][:2]
+    if direct:
+        for x, _ in ends:
+            planted.square("Via2", x, 6, 0.26)
+        planted.box("Metal3", ends[0][0] - 0.2, 6 - WIRE / 2, ends[1][0] + 0.2, 6 + WIRE / 2, "n")
+    up = sum(20 - y for _, y in ends)
+    whole = planted.cell.dbbox()
+    share = (up - (ends[1][1] - ends[0][1])) / max(whole.width(), whole.height())
+    review = planted.review(limits={"wire-length.way": {"should": factor * share}})
+    assert severities(review, "wire-length", "which lie") == expected

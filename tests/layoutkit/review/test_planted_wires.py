@@ -89,6 +89,23 @@ def test_a_long_wire_is_named_with_what_it_passes(along, low):
     assert ("y" in passed.partition(";")[0].partition("runs along ")[2].split(", ")) == (along > 3)
 
 
+@both("coupling.supply", "should")
+@pytest.mark.parametrize("source", ["vss", "vdd"])
+def test_a_supply_over_a_transistor_that_is_not_on_it(figure, expected, source):
+    """M5 is on the ground alone, or a follower on the power above it."""
+    planted = stages()
+    planted.mos("M5", "nmos", 24, 2, 16, 0.5, "w q vss vss" if source == "vss" else "vdd q w vss")
+    for net, track in (("w", 24), ("q", 26), ("vss", -4)):
+        planted.comb(net, track)
+    planted.box("Metal3", planted.ends["vdd"][0][0], 30 - WIRE / 2, 26.2, 30 + WIRE / 2, "vdd")
+    if source == "vdd":
+        planted.comb("vdd", 30)
+    planted.via3("vdd", 24.8, 30)
+    planted.box("Metal4", 24.7, 18 - figure, 24.98, 30, "vdd")
+    found = severities(planted.review(), "coupling", "vdd runs")
+    assert found == (expected if source == "vss" else set())
+
+
 @pytest.mark.parametrize(("gate", "expected"), [("bp", {"should"}), ("y", set())])
 def test_a_signal_over_a_transistor_of_its_own(gate, expected):
     """M5 has the gate of the loads, or that of the wire."""
