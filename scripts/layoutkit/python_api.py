@@ -228,7 +228,7 @@ def _compared(layout: Layout, netlist: Netlist, waived_layers: tuple[str, ...]) 
     options = MapOptions(width_per=netlist.request["width_per"])
     named = ModelNames(layout.technology, netlist.request.get("device_map")).applied(netlist.circuit)
     named = without_parasitics(named, layout.technology)
-    mapped = map_circuit(named, layout.technology, options).circuit
+    mapped = map_circuit(named, layout.technology, options)
     made = layout.technology.made_for(device.model for device in mapped.devices)
     extraction = extract(layout.layout, layout.cell, made, waived_layers=waived_layers)
     return compare(extraction, mapped)

@@ -67,7 +67,7 @@ def faults_of(path, netlist, technology):
     """Return what DRC and LVS have against a layout."""
     layout, cell = top_cell(path)
     process = load(technology)
-    circuit = map_circuit(read_netlist(netlist), process).circuit
+    circuit = map_circuit(read_netlist(netlist), process)
     result = compare(extract(layout, cell, process), circuit)
     return [*check(layout, cell, process).violated, *(mismatch.to_json() for mismatch in result.mismatches)]
 

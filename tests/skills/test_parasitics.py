@@ -185,7 +185,7 @@ def test_a_program_that_writes_too_much_is_stopped(program, monkeypatch):
     monkeypatch.setenv("PATH", program("kpex", "head -c 2000000 /dev/zero > big; sleep 60"))
     layout, technology = kdb.Layout(), load("sky130A")
     layout.read(str(ASSETS / "pair.gds"))
-    circuit = map_circuit(read_netlist(str(ASSETS / "pair.spice")), technology).circuit
+    circuit = map_circuit(read_netlist(str(ASSETS / "pair.spice")), technology)
     with pytest.raises(UnsupportedOperationError, match="kpex wrote more than 1000000 bytes and was stopped"):
         external_parasitics(layout, circuit, technology, PexOptions(), ExternalRun("kpex", max_bytes=1_000_000))
 

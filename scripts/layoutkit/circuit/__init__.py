@@ -4,7 +4,7 @@ Nothing heavy is imported here or below.
 """
 
 from layoutkit.circuit.circuit import Circuit, Connection, Device, RecognisedModule, resized
-from layoutkit.circuit.device_map import MapOptions, MappedCircuit, map_circuit
+from layoutkit.circuit.device_map import MapOptions, map_circuit
 from layoutkit.circuit.readers.netlist import read_netlist
 from layoutkit.circuit.readers.source import given_netlist
 from layoutkit.circuit.recognise import recognise
@@ -20,7 +20,6 @@ __all__ = [
     "Connection",
     "Device",
     "MapOptions",
-    "MappedCircuit",
     "ModelNames",
     "RecognisedModule",
     "Roles",

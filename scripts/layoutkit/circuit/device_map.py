@@ -27,7 +27,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from layoutkit.circuit.bipolar_map import check_collector
 from layoutkit.circuit.circuit import OTHER_SIZE, ReplacedDevice
@@ -73,31 +73,8 @@ class MapOptions:
     fin_pitch_m: float = ASAP7_FIN_PITCH_M
 
 
-@dataclass(frozen=True)
-class Change:
-    """One value that mapping changed, and why."""
-
-    device: str
-    field: str
-    before: str | float | None
-    after: str | float
-    reason: str
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the change as JSON data."""
-        return dict(vars(self))
-
-
-@dataclass(frozen=True)
-class MappedCircuit:
-    """A circuit in a technology's devices. Its warnings sum up the changes."""
-
-    circuit: Circuit
-    changes: tuple[Change, ...]
-
-
-def map_circuit(circuit: Circuit, technology: Technology, options: MapOptions | None = None) -> MappedCircuit:
-    """Return the circuit with every device replaced by one of the technology, at legal sizes.
+def map_circuit(circuit: Circuit, technology: Technology, options: MapOptions | None = None) -> Circuit:
+    """Return the circuit with every device replaced by one of the technology, at legal sizes; warnings sum up changes.
 
     Device ids, nets, ports and modules stay. ``model`` becomes the technology's device name, and the parameters
     become ``w``, ``l``, ``nf``, ``m``.
@@ -123,9 +100,7 @@ def map_circuit(circuit: Circuit, technology: Technology, options: MapOptions | 
     notes = (note for note in options_needed if note not in circuit.warnings)
     warnings = (*circuit.warnings, *notes, *mapping.findings.warnings)
     replaced = (*circuit.replaced, *mapping.replaced)
-    return MappedCircuit(
-        replace(circuit, devices=devices, warnings=warnings, replaced=replaced), tuple(mapping.changes)
-    )
+    return replace(circuit, devices=devices, warnings=warnings, replaced=replaced)
 
 
 class _Draft(NamedTuple):
@@ -158,7 +133,6 @@ class _Mapping:
         self._written: dict[str, Device] = {}
         self._narrow: list[NarrowFinger] = []
         self.default_length: float | None = None
-        self.changes: list[Change] = []
         self.replaced: list[ReplacedDevice] = []
         self._resized: set[str] = set()
         self.findings = Findings()
@@ -320,7 +294,6 @@ class _Mapping:
         return replace(device, terminals={**device.terminals, bulk: substrate})
 
     def _change(self, device: Device, field: str, values: tuple[str | float | None, str | float], reason: str) -> None:
-        self.changes.append(Change(device.id, field, *values, reason))
         if field == "model":
             self.replaced.append(ReplacedDevice(device.id, device.model, dict(device.params)))
         if field in {"w", "l", "nf"}:

@@ -176,8 +176,7 @@ def with_common_plates(
         mapped: Its devices after mapping, in order.
         report: Receives device, field, value before and after, and reason of every change.
     """
-    found = list(mapped)
-    place = {device.id: index for index, device in enumerate(circuit.devices)}
+    found = {device.id: device for device in mapped}
     models = {device.id: device.model for device in mapped if device.params.get("series", 1) == 1}
     for members in value_groups(circuit, models):
         spec = technology.passives[models[members[0].id]]
@@ -188,12 +187,12 @@ def with_common_plates(
         params = {"w": round(size.w_m, 15), "l": round(size.l_m, 15)}
         ratio = ":".join(map(str, counts))
         for device, count in zip(members, counts, strict=True):
-            before = found[place[device.id]]
+            before = found[device.id]
             after = {**params, "m": count, **deep_well(technology, before)}
             if dict(before.params) != after:
                 report(device, "m", (device.m, count), f"capacitors in an integer ratio are {ratio} equal plates")
-                found[place[device.id]] = replace(before, params=after)
-    return found
+                found[device.id] = replace(before, params=after)
+    return [*found.values()]
 
 
 def with_common_bars(technology: Any, circuit: Circuit, mapped: Sequence[Device], report: DeviceReport) -> list[Device]:
@@ -207,25 +206,24 @@ def with_common_bars(technology: Any, circuit: Circuit, mapped: Sequence[Device]
         mapped: Its devices after mapping, in order.
         report: Receives device, field, value before and after, and reason of every change.
     """
-    found = list(mapped)
-    place = {device.id: index for index, device in enumerate(circuit.devices)}
+    found = {device.id: device for device in mapped}
     stated = {
         each.id for each in circuit.devices if each.type == "resistor" and "r" in each.params and "l" not in each.params
     }
     if len(stated) < 2:
-        return found
+        return [*mapped]
     for module in (each for each in find_roles(circuit).groups if each.type == "resistor_ratio"):
         alike: dict[tuple[str, float], list[Device]] = {}
         for device in (circuit.device(name) for name in module.devices if name in stated):
-            after = found[place[device.id]]
+            after = found[device.id]
             if after.m == device.m == 1 and after.params.get("series", 1) == 1:
                 alike.setdefault((after.model, after.w), []).append(device)
         for members in alike.values():
-            for device, length_m in _in_equal_bars(technology, members, [found[place[each.id]] for each in members]):
-                before = found[place[device.id]]
+            for device, length_m in _in_equal_bars(technology, members, [found[each.id] for each in members]):
+                before = found[device.id]
                 report(device, "l", (before.l, length_m), "resistors in an integer ratio are multiples of one bar")
-                found[place[device.id]] = replace(before, params={**before.params, "l": length_m})
-    return found
+                found[device.id] = replace(before, params={**before.params, "l": length_m})
+    return [*found.values()]
 
 
 def _in_equal_bars(technology: Any, stated: Sequence[Device], mapped: Sequence[Device]) -> list[tuple[Device, float]]:

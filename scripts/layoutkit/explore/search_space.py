@@ -116,10 +116,6 @@ class Space:
         """The number of points."""
         return prod(len(values) for values in self.axes.values())
 
-    def point(self, indexes: Sequence[int]) -> Point:
-        """Return the point with these indexes of values, one for each axis."""
-        return {name: values[index] for (name, values), index in zip(self.axes.items(), indexes, strict=True)}
-
     def all_points(self) -> Iterator[Point]:
         """Yield every point, the last axis changing first."""
         for values in product(*self.axes.values()):

@@ -149,15 +149,10 @@ class _Straps:
     def _measured(self, piece: kdb.Polygon) -> tuple[float | None, float]:
         """Return the resistance from the contacts of a source or drain to its rail, and the height of its strap."""
         near = kdb.Region([*self.layers["contact"].touching(piece.bbox())])
-        contacts = [polygon.bbox() for polygon in (near & kdb.Region(piece)).each()]
-        if not contacts:
-            return None, 0.0
-        marks = [(box.left, box.bottom, box.right, box.top) for box in contacts]
-        marks.sort()
-        own, window = kdb.Region(), self._window(piece.bbox())
-        for mark in marks:
-            own.insert(kdb.Box(*mark))
-        regions, rail = self._levels(own, window)
+        boxes = [polygon.bbox() for polygon in (near & kdb.Region(piece)).each()]
+        marks = sorted((box.left, box.bottom, box.right, box.top) for box in boxes)
+        window = self._window(piece.bbox())
+        regions, rail = self._levels(kdb.Region([kdb.Polygon(kdb.Box(*mark)) for mark in marks]), window)
         if rail is None:
             return None, 0.0
         strap = regions[self.technology.conductors[max(rail - 1, 0)].name]

@@ -285,16 +285,16 @@ def read_circuit(request: LayoutRequest, technology: Technology) -> tuple[Circui
     )
     mapped = map_circuit(read, technology, MapOptions(width_per=request.width_per))
     if request.sizes:
-        mapped = map_circuit(resized(mapped.circuit, request.sizes), technology, MapOptions(width_per="device"))
-    check_junctions(technology, mapped.circuit, read)
-    if not mapped.circuit.devices:
+        mapped = map_circuit(resized(mapped, request.sizes), technology, MapOptions(width_per="device"))
+    check_junctions(technology, mapped, read)
+    if not mapped.devices:
         raise NetlistError(f"the netlist has no devices, so there is nothing to lay out: {netlist}")
-    circuit = recognised(mapped.circuit)
+    circuit = recognised(mapped)
     if stated is not None and stated.supplies:  # which decide how the circuit is understood, so judge all of it now
         check_constraints(stated, circuit)
     return circuit, [
         *read.warnings,
-        *(w for w in mapped.circuit.warnings if w not in read.warnings),
+        *(w for w in mapped.warnings if w not in read.warnings),
         *_library_cells(circuit, technology),
     ]
 

@@ -220,14 +220,8 @@ class NetNetwork:
         return resistances(conductances, number[one], [number[each] for each in others])
 
 
-def net_network(
-    net: str,
-    wires: WireNetwork,
-    terminals: Mapping[Terminal, Feeds],
-    port: FeedPoint | None,
-    first: Terminal | None = None,
-) -> NetNetwork:
-    """Return the reduced network of a net.
+class NetReduction:
+    """The reduction of the network of a net.
 
     All nodes but the port's and those of terminals are eliminated, which keeps the resistances between these. Of what
     is then between them, ``resistors`` has what matters; ``error`` says what the rest changes.
@@ -239,17 +233,14 @@ def net_network(
         port: Where its port is; None where it has none.
         first: Terminal to measure from where there is no port; None for the lowest one.
     """
-    return _Reduction(net, wires, terminals, port, first).run()
 
-
-class _Reduction:
     def __init__(
         self,
         net: str,
         wires: WireNetwork,
         terminals: Mapping[Terminal, Feeds],
         port: FeedPoint | None,
-        first: Terminal | None,
+        first: Terminal | None = None,
     ) -> None:
         self.net = net
         self.wires = wires
@@ -396,7 +387,7 @@ def layout_networks(
         places = [place for each in (*fed.values(), *others.values()) for place in each.points]
         places += [] if port is None else [port]
         drawn = wires.extract(regions, _without_channels(regions, channels), places)
-        network = _Reduction(found.nets[number], drawn, fed, port, (starts or {}).get(number)).run(others)
+        network = NetReduction(found.nets[number], drawn, fed, port, (starts or {}).get(number)).run(others)
         unchecked |= {*not_joined(found.nets[number], network).values()}
         networks[number] = network
     return networks, unchecked

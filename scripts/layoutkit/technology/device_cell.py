@@ -107,10 +107,6 @@ class DeviceCell:
         """Return lower left and upper right corner of the marker of such a device. [dbu]"""
         return _corners(self.stretched(self.whole[self.marker][0], count, length))
 
-    def area(self, count: int, length: int) -> Points:
-        """Return lower left and upper right corner of all that is drawn of such a device. [dbu]"""
-        return _corners([point for every in self.shapes(count, length).values() for shape in every for point in shape])
-
     def emitters(self, count: int, length: int) -> list[Points]:
         """Return the emitters of such a device as polygons."""
         return [self._moved(points, index, length) for index in range(count) for points in self.every[self.emitter]]

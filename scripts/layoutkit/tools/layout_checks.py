@@ -95,7 +95,7 @@ class NetlistComparison:
         if not params["map_devices"]:
             return join_taps(read_widths(circuit, params["width_per"]), self.technology)
         options = MapOptions(width_per=params["width_per"])
-        return map_circuit(circuit, self.technology, options).circuit
+        return map_circuit(circuit, self.technology, options)
 
     def run(self) -> LvsResult:
         """Read the layout, extract its circuit and return the comparison."""

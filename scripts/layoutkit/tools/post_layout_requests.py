@@ -165,7 +165,7 @@ def compare(params: Mapping[str, Any]) -> dict[str, Any]:
         identify_modules=False,
         names=ModelNames(technology, params.get("device_map")),
     )
-    mapped = map_circuit(read, technology).circuit
+    mapped = map_circuit(read, technology)
     circuit = recognised(mapped)
     warnings = [*circuit.warnings]
     text, told = _extracted(params, current, circuit, technology)

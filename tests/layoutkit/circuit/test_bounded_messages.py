@@ -38,7 +38,7 @@ CARDS = {
 def read_and_map(text, **options):
     technology = load("sky130A")
     circuit = read_netlist(NetlistText(text), names=ModelNames(technology), **options)
-    return map_circuit(circuit, technology).circuit
+    return map_circuit(circuit, technology)
 
 
 @pytest.mark.parametrize("card", CARDS.values(), ids=CARDS)

@@ -478,7 +478,7 @@ def test_a_resistor_with_bends_has_the_length_that_its_model_computes(model, off
     """leff = (b + 1) l + b (2 / kappa weff + ps), with kappa = 1.85, ps = 0.18 um and weff = w + offset."""
     technology = load("sg13g2")
     circuit = read(BENT.format("R1", model, bends), names=ModelNames(technology))
-    mapped = map_circuit(circuit, technology).circuit
+    mapped = map_circuit(circuit, technology)
     expected = (bends + 1) * 10 + bends * (2 / 1.85 * (1 + offset) + 0.18)
     (device,) = mapped.devices
     assert device.params["l"] * 1e6 == pytest.approx(expected, abs=0.03)

@@ -59,8 +59,8 @@ def drawn(card, parameters):
     technology = load("gf180mcuD" if card == POLY else "sky130A")
     text = NetlistText(f".subckt t a b c vss\n{card} {parameters}\n.ends\n")
     mapped = map_circuit(read_netlist(text, names=ModelNames(technology)), technology)
-    (device,) = mapped.circuit.devices
-    return device.params, [text for text in mapped.circuit.warnings if "not understood" in text]
+    (device,) = mapped.devices
+    return device.params, [text for text in mapped.warnings if "not understood" in text]
 
 
 @pytest.mark.parametrize(("card", "parameters", "expected"), UNDERSTOOD)

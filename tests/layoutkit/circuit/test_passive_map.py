@@ -17,7 +17,7 @@ from layoutkit.technology.passive_sizes import SIZE_OF_VALUE
 def mapped(technology, kind, model, params):
     circuit = Circuit("x", (Device("D1", kind, model, params, {"p": "a", "n": "b"}),))
     result = map_circuit(circuit, load(technology))
-    return result.circuit.devices[0], " ".join(result.circuit.warnings)
+    return result.devices[0], " ".join(result.warnings)
 
 
 def test_a_model_of_fixed_width_states_the_width():
@@ -47,9 +47,9 @@ def test_a_capacitor_without_a_model_is_what_the_masks_of_the_others_make(model,
     own = Device("C1", "capacitor", model, {"w": 8e-6, "l": 8e-6}, {"p": "a", "n": "b"})
     plain = Device("C2", "capacitor", "capacitor", {"c": 1e-13}, {"p": "a", "n": "c"})
     for devices in ((own, plain), (plain, own)):
-        found = map_circuit(Circuit("x", devices), load("gf180mcuD")).circuit
+        found = map_circuit(Circuit("x", devices), load("gf180mcuD"))
         assert [found.device(name).model for name in ("C1", "C2")] == [expected, expected]
-    alone = map_circuit(Circuit("x", (plain,)), load("gf180mcuD")).circuit
+    alone = map_circuit(Circuit("x", (plain,)), load("gf180mcuD"))
     assert alone.devices[0].model == "cap_mim_2f0fF"
 
 
@@ -74,7 +74,7 @@ def test_own_resistors_of_widths_that_the_process_does_not_have_are_refused_all_
     ]
     assert "w=2.65u l=53u has as many squares" in caught.value.message  # 20 squares
     replaced = (ReplacedDevice("R0", "other", {}, asked=True),)  # the user asked for another device: the squares count
-    (device,) = map_circuit(Circuit("x", devices[:1], replaced=replaced), load("sky130A")).circuit.devices
+    (device,) = map_circuit(Circuit("x", devices[:1], replaced=replaced), load("sky130A")).devices
     assert (device.w, device.l) == pytest.approx((2.65e-6, 53e-6))
 
 
@@ -126,9 +126,9 @@ def test_a_foreign_diode_is_in_the_substrate_only_where_its_anode_is(technology)
             params = {"area": 4e-12, "perimeter": 8e-6}
             circuit = Circuit("x", (Device("D1", "diode", model, params, {"p": anode, "n": cathode}),))
             result = map_circuit(circuit, load(technology))
-            assert result.circuit.devices[0].model == expected, (anode, cathode)
+            assert result.devices[0].model == expected, (anode, cathode)
     stated = Circuit("x", (Device("D1", "diode", substrate, {"area": 4e-12}, {"p": "a", "n": "k"}),))
-    assert map_circuit(stated, load(technology)).circuit.devices[0].model == substrate
+    assert map_circuit(stated, load(technology)).devices[0].model == substrate
 
 
 def test_only_the_side_that_grew_is_reported():

@@ -70,7 +70,7 @@ def read(text, technology, device_map=None, **options):
 
 def drawn(text, technology, device_map=None):
     circuit = read(text, technology, device_map)
-    return map_circuit(circuit, load(technology), MapOptions()).circuit
+    return map_circuit(circuit, load(technology), MapOptions())
 
 
 def cell(*cards):
@@ -346,7 +346,7 @@ def test_what_was_replaced_stays_with_the_circuit_in_its_file():
     again = read(text, "gf180mcuD", {"pplus_u_m1": "ppolyf_u"})
     assert again.replaced == circuit.replaced
     assert again.warnings == ()
-    assert map_circuit(again, load("gf180mcuD")).circuit.replaced == circuit.replaced
+    assert map_circuit(again, load("gf180mcuD")).replaced == circuit.replaced
 
 
 def test_the_spelling_of_a_name_does_not_change_the_device():

@@ -700,7 +700,7 @@ def test_a_tap_on_any_card_ties_its_nets_and_is_drawn_where_its_size_can_be(spic
     read = spice(TAPS.format(p, n))
     assert [d.type for d in read.devices] == ["nmos", "pmos", "tap", "tap"]
     assert read.devices[2].params.get("area", 24.01e-12) == pytest.approx(24.01e-12)
-    mapped = map_circuit(read, technology.load("sg13g2")).circuit
+    mapped = map_circuit(read, technology.load("sg13g2"))
     assert wires(mapped) == {"M1": "out in vss vss", "M2": "out in vdd vdd", **drawn}
     assert {round(each.w * each.l * 1e12, 2) for each in mapped.devices if each.model == "ptap1"} == {24.01}
     assert mapped.ports == ("in", "out", "vdd", "vss")

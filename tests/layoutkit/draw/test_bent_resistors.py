@@ -102,12 +102,12 @@ def test_a_build_draws_a_lone_resistor_bent(tmp_path):
 def test_netlists_state_bends_and_the_length_of_each_bar(form):
     card = ".subckt x a b vss\nXR1 a b vss rppd w=1.5u l=10u b={} m=2\n.ends\n"
     for bends in (0, 1, 7):
-        mapped = map_circuit(read_netlist(NetlistText(card.format(bends))), TECH).circuit
+        mapped = map_circuit(read_netlist(NetlistText(card.format(bends))), TECH)
         text = write_spice(mapped, TECH, form)
         stated = dict(word.split("=") for word in text.split() if "=" in word)
         assert int(stated.get("b", 0)) == bends
         assert float(stated["l"][:-1]) == pytest.approx(10, abs=0.006 / (bends + 1))
-        (again,) = map_circuit(read_netlist(NetlistText(text)), TECH).circuit.devices
+        (again,) = map_circuit(read_netlist(NetlistText(text)), TECH).devices
         assert again.params == mapped.devices[0].params
 
 

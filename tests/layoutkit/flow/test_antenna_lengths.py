@@ -191,7 +191,7 @@ def test_plates_that_charge_a_gate_too_much_are_joined_to_it_above_them(tmp_path
 
     def hops(length, model="sky130_fd_pr__cap_mim_m3_1"):
         text = HELD.format(ends=ends, model=model, length=length)
-        return hops_over_plates(technology, map_circuit(circuit(tmp_path, text)[1], technology).circuit)
+        return hops_over_plates(technology, map_circuit(circuit(tmp_path, text)[1], technology))
 
     # 400 um2 of sidewall, 0.845 um high, for each um2 of 2 * 0.84 * 0.15 um2: 0.8 of it are 95.4 um of circumference
     assert hops(17.6) == {}

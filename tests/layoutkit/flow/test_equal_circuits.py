@@ -169,7 +169,7 @@ def test_the_comparison_finds_a_transistor_of_another_width(tmp_path):
 
 
 def mapped(text):
-    return map_circuit(read_netlist(NetlistText(text), identify_modules=False), load("sky130A")).circuit
+    return map_circuit(read_netlist(NetlistText(text), identify_modules=False), load("sky130A"))
 
 
 def numbered(circuit):

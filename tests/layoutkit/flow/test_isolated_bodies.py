@@ -80,7 +80,7 @@ def built(tmp_path_factory):
 
 def bodies_of(text, technology, wanted=None):
     netlist = NetlistText(text.format(*FLAVOURS[technology.name]))
-    circuit = map_circuit(read_netlist(netlist), technology).circuit
+    circuit = map_circuit(read_netlist(netlist), technology)
     return isolated_bodies(circuit, technology, wanted)
 
 
@@ -188,7 +188,7 @@ def test_a_device_outside_of_a_deep_well_is_not_the_one_that_states_it(built):
 
     def verdict(text):
         circuit = read_netlist(NetlistText(text))
-        return compare(drawn, map_circuit(circuit, technology).circuit)
+        return compare(drawn, map_circuit(circuit, technology))
 
     assert verdict(STATED).matched
     assert verdict(STATED.replace("_dn ", " ").replace("_dw ", " ")).matched

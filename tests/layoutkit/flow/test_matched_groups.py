@@ -61,7 +61,7 @@ def test_the_written_netlists_list_every_dummy_of_the_layout(laid_out):
     dummies = [device for device in listed.devices if "DUMMY" in device.id.upper()]
     assert sum(device.w * device.m for device in dummies) * 1e6 == pytest.approx(drawn)
     assert "* dummy fingers of the layout" in (folder / "reference.spice").read_text()
-    mapped = map_circuit(listed, technology, MapOptions()).circuit
+    mapped = map_circuit(listed, technology, MapOptions())
     assert compare(extraction, mapped).matched
 
 

@@ -92,7 +92,7 @@ def test_an_amplifier_of_hbts_is_clean(tmp_path):
 def test_a_quad_is_four_equal_transistors_with_crossed_collectors(tmp_path, change, joined):
     path = tmp_path / "circuit.spice"
     path.write_text(MIXER.replace(*change))
-    circuit = map_circuit(read_netlist(str(path)), load("sg13g2")).circuit
+    circuit = map_circuit(read_netlist(str(path)), load("sg13g2"))
     groups = [set(group.devices) for group in suggest_constraints(circuit).matching]
     assert ({"XQ3", "XQ4", "XQ5", "XQ6"} in groups) is joined
 
@@ -101,6 +101,6 @@ def test_three_crossed_pairs_share_no_device_between_groups(tmp_path):
     third = "XQ9 ifp lo3 a gnd npn13G2 Nx=2\nXQ10 ifn lo3 b gnd npn13G2 Nx=2\nXR1"
     path = tmp_path / "circuit.spice"
     path.write_text(MIXER.replace("Nx=2 m=2", "Nx=2").replace("ifp ifn\n", "ifp ifn lo3\n", 1).replace("XR1", third))
-    circuit = map_circuit(read_netlist(str(path)), load("sg13g2")).circuit
+    circuit = map_circuit(read_netlist(str(path)), load("sg13g2"))
     named = [name for group in suggest_constraints(circuit).matching for name in group.devices]
     assert len(named) == len(set(named))

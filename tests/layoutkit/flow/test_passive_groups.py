@@ -94,7 +94,7 @@ def poly_bars(report, technology, model):
 
 def test_strings_in_a_ratio_are_interleaved_in_one_bank(tmp_path):
     """Tap feeds a gate: the ratio of what is on its two sides counts, not that of one section to another."""
-    ((group,), notes) = group_passives(mapped(tmp_path, STRINGS).circuit, load("sky130A"), Constraints())
+    ((group,), notes) = group_passives(mapped(tmp_path, STRINGS), load("sky130A"), Constraints())
     assert (group.unit, notes) == (10_000, ())
     assert sorted(map(sorted, group.strings)) == [["XR1", "XR2", "XR3"], ["XR5", "XR6", "XR7", "XR8", "XR9"]]
     request = LayoutRequest(netlist_text=STRINGS, technology="sky130A", workspace=str(tmp_path), last_stage="lvs")
@@ -147,7 +147,7 @@ def test_a_string_that_nothing_senses_lies_in_its_order(tmp_path):
         f"XR{i:03} {one} {two} vss sky130_fd_pr__res_high_po w=0.35 l=10" for i, (one, two) in enumerate(pairwise(nets))
     ]
     text = "\n".join([".subckt strings a c vss", *cards, "M1 c a vss vss nmos W=2u L=0.5u", ".ends", ""])
-    groups, _ = group_passives(mapped(tmp_path, text).circuit, load("sky130A"), Constraints())
+    groups, _ = group_passives(mapped(tmp_path, text), load("sky130A"), Constraints())
     assert [(len(group.devices), group.chained, group.unit) for group in groups] == [(60, True, 0), (60, True, 0)]
     for group in groups:
         numbers = [int(device.id[2:]) for device in group.devices]
@@ -158,13 +158,13 @@ def test_a_string_that_nothing_senses_lies_in_its_order(tmp_path):
 
 
 def test_values_in_an_integer_ratio_that_share_a_net_become_equal_plates(tmp_path):
-    ratio = mapped(tmp_path, ".subckt x a b c t v\nC1 a t 100f\nC2 b t 300f\nC3 c t 100f\nC4 c v 5f\n.ends\n").circuit
+    ratio = mapped(tmp_path, ".subckt x a b c t v\nC1 a t 100f\nC2 b t 300f\nC3 c t 100f\nC4 c v 5f\n.ends\n")
     plates = {device.id: (device.w, device.l, device.m) for device in ratio.devices if device.id != "C4"}
     assert [plates[name][2] for name in ("C1", "C2", "C3")] == [2, 6, 2]  # 1:3:1 would have two single plates
     assert len({plate[:2] for plate in plates.values()}) == 1
     (group,) = suggest_constraints(ratio).matching
     assert group.devices == ("C1", "C2", "C3")
-    golden = mapped(tmp_path, ".subckt x a b t\nC1 a t 100f\nC2 b t 161.803f\n.ends\n").circuit
+    golden = mapped(tmp_path, ".subckt x a b t\nC1 a t 100f\nC2 b t 161.803f\n.ends\n")
     assert [device.m for device in golden.devices] == [1, 1]
     assert suggest_constraints(golden).matching == ()
 
@@ -174,7 +174,7 @@ def test_matched_groups_of_a_file_are_obeyed_and_splits_reported(tmp_path):
         f"XR{i} {net} t t sky130_fd_pr__res_high_po w=0.35 l=10\n" for i, net in enumerate("abca")
     )
     text += "XC1 a t sky130_fd_pr__cap_mim_m3_1 w=5 l=5\nXC2 b t sky130_fd_pr__cap_mim_m3_1 w=6 l=5\n.ends\n"
-    circuit = mapped(tmp_path, text).circuit
+    circuit = mapped(tmp_path, text)
     wanted = Constraints(matching=(MatchedGroup(("XR0", "XR2")), MatchedGroup(("XC1", "XC2"))))
     groups, notes = group_passives(circuit, load("sky130A"), wanted)
     assert [(g.type, [d.id for d in g.devices]) for g in groups] == [
@@ -221,7 +221,7 @@ def test_many_symmetric_pairs_of_equal_resistors_share_banks(tmp_path, count, si
     ]
     text = f".subckt x t vss {' '.join(card.split()[1] for card in cards)}\n" + "".join(cards) + ".ends\n"
     pairs = tuple((f"XRa{i}", f"XRb{i}") for i in range(count))
-    circuit = mapped(tmp_path, text).circuit
+    circuit = mapped(tmp_path, text)
     groups, _ = group_passives(circuit, load("sky130A"), Constraints(symmetry=(SymmetryGroup(pairs=pairs),)))
     assert sorted(len(group.devices) for group in groups) == sizes
     drawn = [{device.id for device in group.devices} for group in groups if len(group.devices) > 1]
@@ -291,7 +291,7 @@ def test_resistors_in_a_ratio_are_one_bank_of_one_bar_with_dummies(tmp_path, tec
         ["Ra0", "Ra1", "Ra2", "Rb0", "Rb1", "Rt"]
     ]
     process = load(technology)
-    circuit = mapped(tmp_path, LADDER, technology).circuit
+    circuit = mapped(tmp_path, LADDER, technology)
     lengths = {device.id: round(device.l * 1e6 / process.dbu_um) for device in circuit.devices if device.id != "M1"}
     assert {lengths[name] for name in ("Rt", "Ra0", "Ra1", "Ra2")} == {2 * lengths["Rb0"]} == {2 * lengths["Rb1"]}
     ((group,), notes) = group_passives(circuit, process, Constraints())
@@ -322,7 +322,7 @@ def test_a_ladder_alone_is_one_bank_whatever_its_ground_is_called(tmp_path, name
 def test_resistors_in_a_ratio_without_a_common_bar_keep_their_own_and_say_so(tmp_path):
     text = ".subckt x a b vss\nXR1 a b vss sky130_fd_pr__res_high_po w=0.35 l=10.005\n"
     text += "XR2 b vss vss sky130_fd_pr__res_high_po w=0.35 l=17.77\nM1 a b vss vss nmos W=2u L=0.5u\n.ends\n"
-    groups, notes = group_passives(mapped(tmp_path, text).circuit, load("sky130A"), Constraints())
+    groups, notes = group_passives(mapped(tmp_path, text), load("sky130A"), Constraints())
     assert [[device.id for device in group.devices] for group in groups] == [["XR1"], ["XR2"]]
     assert len(notes) == 1
     assert "XR1, XR2 are in a ratio, but no bar" in notes[0]
@@ -337,7 +337,7 @@ def test_resistors_of_one_length_are_a_bank_where_a_ratio_has_no_common_bar(tmp_
     cards += [f"XS{i} n{i + 9} n{i + 10} vss sky130_fd_pr__res_high_po w=0.35 l=10.005" for i in range(9)]
     cards += ["XT n18 b vss sky130_fd_pr__res_high_po w=0.35 l=17.77", "M1 a n9 vss vss nmos W=2u L=0.5u"]
     text = "\n".join([".subckt x a b vss", *cards, ".ends", ""])
-    groups, notes = group_passives(mapped(tmp_path, text).circuit, load("sky130A"), Constraints())
+    groups, notes = group_passives(mapped(tmp_path, text), load("sky130A"), Constraints())
     assert [(len(group.devices), len(group.strings)) for group in groups] == [(18, 2), (1, 0)]
     assert len(notes) == 1
 
@@ -350,7 +350,7 @@ def test_a_bank_that_would_be_very_long_becomes_several_of_one_bar(tmp_path):
     ]
     taps = [f"M{i} x n{i} vss vss nfet_03v3 W=2u L=0.5u" for i in range(1, 5)]
     text = "\n".join([".subckt x n0 n5 x vss", *cards, *taps, ".ends", ""])
-    groups, notes = group_passives(mapped(tmp_path, text, "gf180mcuD").circuit, load("gf180mcuD"), Constraints())
+    groups, notes = group_passives(mapped(tmp_path, text, "gf180mcuD"), load("gf180mcuD"), Constraints())
     assert (len(groups), {group.unit for group in groups}, notes) == (3, {5000}, ())
     assert sorted(device.id for group in groups for device in group.devices) == [f"XR{i}" for i in range(5)]
 

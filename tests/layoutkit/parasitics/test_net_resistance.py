@@ -6,7 +6,7 @@ import pytest
 
 from layoutkit.extract.metal_mesh import ladder, mean_resistance, mesh_of
 from layoutkit.parasitics.layout_circuit import FeedPoint, Feeds
-from layoutkit.parasitics.net_network import net_network
+from layoutkit.parasitics.net_network import NetReduction
 from layoutkit.parasitics.net_resistance import ResistorNetwork, WireExtractor, corrected, resistances
 from layoutkit.technology import load
 
@@ -26,7 +26,7 @@ def network(shapes, port, terminals, channels=()):
         boxes = {str(crossed[place].bbox()): 1 / len(fed) for place in fed if isinstance(place, int)}
         feeds[name, "t"] = Feeds(1, points, boxes)
     places = [*([] if port is None else [port]), *(place for each in feeds.values() for place in each.points)]
-    return net_network("n", WireExtractor(SKY).extract(regions, crossed, places), feeds, port)
+    return NetReduction("n", WireExtractor(SKY).extract(regions, crossed, places), feeds, port).run()
 
 
 def ohms(*arguments, **more):

@@ -32,7 +32,7 @@ BIAS_A, LOAD_F, KP, LAMBDA = 20e-6, 1e-12, 300e-6, 0.1
 
 def circuit_of(text, technology="generic"):
     read = read_netlist(NetlistText(text), identify_modules=False)
-    mapped = map_circuit(read, load(technology)).circuit
+    mapped = map_circuit(read, load(technology))
     return mapped.with_modules(recognise(mapped))
 
 

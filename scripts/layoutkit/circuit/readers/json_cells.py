@@ -158,13 +158,12 @@ class CellReader:
         ids = [entry["id"] for entry in entries if isinstance(entry, dict) and isinstance(entry.get("id"), str)]
         for twice in sorted(repeated(ids)):
             self.faults.append((json_place((*place, "devices")), f"id '{twice[:MAX_NAME]}' is used twice"))
-        supplies = self._supplies(data["supplies"], (*place, "supplies")) if "supplies" in data else None
+        stated = data.get("supplies")
+        is_read = "supplies" in data and self._is_read("supplies", stated, (*place, "supplies"))
+        supplies = stated_supplies(stated) if is_read else None
         return Cell(
             name if isinstance(name, str) else "", tuple(ports), devices, instances, modules, replaced, supplies
         )
-
-    def _supplies(self, data: Any, place: Place) -> StatedSupplies | None:
-        return stated_supplies(data) if self._is_read("supplies", data, place) else None
 
     def _is_read(self, part: str, data: Any, place: Place, *names: str) -> bool:
         """Return whether ``data`` is such a part, of which some fields are ``names``; note what it has besides."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from layoutkit.circuit.circuit import BlackBox, Circuit, SubcircuitInstance
 from layoutkit.circuit.readers.json_cells import MAX_FAULTS, Cell, CellReader, CellUse
-from layoutkit.circuit.readers.source import BLACK_BOX_HINT, check_listed, no_top, read_text
+from layoutkit.circuit.readers.source import BLACK_BOX_HINT, check_listed, no_top
 from layoutkit.circuit.supplies import supply_faults
 from layoutkit.errors import NetlistError, repeated
 from layoutkit.technology.device_kinds import KINDS
@@ -21,7 +21,6 @@ from sturdy.strict_json import load_json
 
 if TYPE_CHECKING:
     from collections.abc import Collection
-    from pathlib import Path
 
     from layoutkit.circuit.circuit import Device
     from layoutkit.circuit.readers.json_cells import Faults
@@ -30,20 +29,6 @@ MAX_DEVICES = 50_000
 MAX_SHOWN = 10
 SEPARATOR = "."
 _QUOTED = re.compile(r"(?P<quote>['\"]).*(?P=quote)", re.DOTALL)
-
-
-def read_json(path: str | Path, *, top: str | None = None) -> Circuit:
-    """Return the flat circuit of a JSON netlist file.
-
-    Args:
-        path: The netlist.
-        top: Cell to read. Default: the document's ``top``, else the only cell that no other one instantiates.
-
-    Raises:
-        FileError: If the file cannot be read.
-        NetlistError: If it is not JSON or not a netlist; the message and the details list every fault.
-    """
-    return circuit_from_json(parse_json(read_text(path)), top=top)
 
 
 def parse_json(text: str) -> Any:
@@ -68,7 +53,7 @@ def circuit_from_json(
 
     Args:
         data: The parsed document.
-        top: Cell to read, as for ``read_json``.
+        top: Cell to read. Default: the document's ``top``, else the only cell that no other one instantiates.
         black_boxes: Cells that may be empty or undefined; their instances are kept as black boxes.
         keep_unknown: Whether instances of empty and undefined cells that are not listed are kept, too.
 
