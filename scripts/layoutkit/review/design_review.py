@@ -31,7 +31,8 @@ from layoutkit.review.repeated_cells import arrays_of, cell_numbers, loads, matr
 from layoutkit.review.shared_wires import shared_wires
 from layoutkit.review.subject import Subject
 from layoutkit.review.symmetric_halves import SymmetryReview
-from layoutkit.review.ways import tap_ways, unlike_rows
+from layoutkit.review.tap_ways import joined_rings, tap_ways
+from layoutkit.review.ways import detours, unlike_rows
 from layoutkit.review.wire_runs import WireRuns
 
 if TYPE_CHECKING:
@@ -116,6 +117,8 @@ def _review(subject: Subject, not_compared: Sequence[Unjudged]) -> Review:
         shared_wires(electrical, groups),
         tap_ways(subject, electrical.networks),
         unlike_rows(subject, groups),
+        detours(subject),
+        joined_rings(subject),
         PortsAndCuts(electrical).findings(),
         matching.findings(),
         single_transistors.matched_units(subject, groups),

@@ -14,22 +14,21 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 import klayout.db as kdb
 
 from layoutkit.errors import listed
-from layoutkit.parasitics.layout_circuit import FeedPoint, Feeds
-from layoutkit.review.finding import Spot
-from layoutkit.review.room_and_wells import rings_of
-from layoutkit.review.subject import box_around, gap_between, kept, longer_side, names_of
+from layoutkit.review.floorplan import rails_of
+from layoutkit.review.subject import PlacedDevice, box_around, gap_between, kept, longer_side, names_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
-    from layoutkit.parasitics.net_network import NetNetwork
+    from layoutkit.parasitics.layout_circuit import FeedPoint
     from layoutkit.review.finding import Remark
     from layoutkit.review.matched_roles import MatchedDevices
-    from layoutkit.review.subject import PlacedDevice, Subject
+    from layoutkit.review.subject import Subject
 
 _DETOUR_UM = 8.0  # detours that are shorter are not judged [um]
 _TWICE = 2  # a detour is a way so many times as long as the distance
 _MOST_PINS, _MOST_POINTS = 8, 24  # devices on a net whose ways are judged, and contacts of each: else wide ones
+_SUPPLY_DETOUR_UM = 20.0  # of supplies, whose ways are wide [um]
 _STRETCH_UM = 4.0  # of a wire: ways that leave it and come back farther on are found [um]
 _Node = tuple[int, int]  # number of a piece and of a stretch of it
 
@@ -248,95 +247,39 @@ def from_ports(subject: Subject, net: str) -> Ways:
     return Ways(subject, net, [(name, kdb.Box(point, point)) for name, point, _ in subject.labels.get(net, ())])
 
 
-class Taps(NamedTuple):
-    """Taps that touch: their box, what is inside, and the contacts that are joined to the port best and worst. [dbu]
-
-    ``most`` is the resistance from the port to the better one by the best way alone. [ohm]
-    """
-
-    box: kdb.Box
-    devices: list[PlacedDevice]
-    near: kdb.Box
-    far: kdb.Box
-    most: float
-
-    @property
-    def name(self) -> str:
-        """What they surround, for a message."""
-        return f"the taps around {names_of(self.devices)}" if self.devices else "taps"
-
-    def terminals(self, conductor: str, net: int) -> dict[tuple[str, str], Feeds]:
-        """Return both contacts as terminals of a device that has the name of their place."""
-        places = (("near", self.near.p1), ("far", self.far.p1))
-        return {(str(self.box), end): Feeds(net, {FeedPoint(conductor, at.x, at.y): 1.0}) for end, at in places}
-
-
-@kept
-def far_taps(subject: Subject, net: str) -> list[Taps]:
-    """Return the taps of a supply that a way of much resistance leads to, or inside which there is much."""
-    if net not in subject.labels or subject.shapes(net, "contact").count() > MESH_CONTACTS:
-        return []
-    ways, first = from_ports(subject, net), subject.technology.conductors[0].name
-    contacts, found = subject.shapes(net, "contact"), []
-    for tap in (subject.shapes(net, "n_tap") + subject.shapes(net, "p_tap")).merged().each():
-        points = (each.bbox().center() for each in (contacts & kdb.Region(tap)).each())
-        known = [(ways.ohm(first, kdb.Box(point, point)), point.x, point.y) for point in points]
-        ohms = sorted((ohm, x, y) for ohm, x, y in known if ohm is not None)
-        near, far = (ohms[0][0], ohms[-1][0]) if ohms else (0.0, 0.0)
-        if subject.limits["well-tap.feed"].beyond(near) or subject.limits["well-tap.along"].beyond(far - near):
-            inside = [placed for placed in subject.placed if tap.bbox().contains(placed.box.center())]
-            best, worst = (kdb.Box(x, y, x, y) for _, x, y in (ohms[0], ohms[-1]))
-            found.append(Taps(tap.bbox(), inside, best, worst, near))
-    return found
-
-
-def tap_ways(subject: Subject, networks: Mapping[str, NetNetwork]) -> Iterator[Remark]:
-    """Yield the supplies that reach taps by a way of much resistance, and rings whose far end little metal joins.
-
-    Args:
-        subject: The layout.
-        networks: The resistances of the supplies, to the contacts of ``far_taps`` as well.
-    """
-    for net in [net for net in subject.nets if net in networks and far_taps(subject, net)]:
-        ohm = {(each.device, each.terminal): each.ohm for each in networks[net].terminals}
-        known = [(ohm.get((str(t.box), "near")), ohm.get((str(t.box), "far")), t) for t in far_taps(subject, net)]
-        measured = [(near, far, taps) for near, far, taps in known if near is not None and far is not None]
-        feed = [(min(near, taps.most), taps) for near, _, taps in measured]
-        yield from _worst_taps(subject, net, "well-tap.feed", feed)
-        yield from _worst_taps(subject, net, "well-tap.along", [(far - near, taps) for near, far, taps in measured])
-
-
-def _worst_taps(subject: Subject, net: str, limit: str, figures: Iterable[tuple[float, Taps]]) -> list[Remark]:
-    """Return the worst taps of a supply beyond a limit, with the places of the others. [ohm]"""
-    beyond = [each for each in figures if subject.limits[limit].beyond(each[0])]
-    order = sorted(beyond, key=lambda each: (-float(f"{each[0]:.4g}"), each[1].box.left, each[1].box.bottom))
-    if not order:
-        return []
-    whys = [_fed(subject, net, *each) if limit == "well-tap.feed" else _along(subject, net, *each) for each in order]
-    others = zip(order[1:], whys[1:], strict=True)
-    spots = [Spot(each.box, why, f"{each.name} ({ohm:.3g} ohm)") for (ohm, each), why in others]
-    devices = {placed.index: placed for _, each in order for placed in each.devices}
-    return subject.finding(
-        limit, order[0][0], whys[0], where=order[0][1].box, devices=list(devices.values()), nets=[net], places=spots,
-        cause=f"{limit} {net}",
-    )  # fmt: skip
-
-
-def _fed(subject: Subject, net: str, ohm: float, taps: Taps) -> str:
-    first = subject.technology.conductors[0].name
-    way = from_ports(subject, net).to(first, taps.near)
-    if way is None:
-        return ""
-    low = [step.box for step in way.steps if step.conductor == first]
-    rings = [(box, hole) for box, hole in rings_of(subject, net) if box != taps.box and any(map(box.overlaps, low))]
-    through = [p for _, hole in rings for p in subject.placed if hole.inside(p.box.center()) and p not in taps.devices]
-    words = f"{ohm:.3g} ohm lie between the port of {net} and {taps.name}: the best way has {way.words(subject)}"
-    return words + f", and passes the ring of {names_of(through)}" * bool(through)
-
-
-def _along(subject: Subject, net: str, ohm: float, taps: Taps) -> str:
-    first = subject.technology.conductors[0].name
-    return f"of {taps.name} on {net}, the far end is joined only by {first}, {ohm:.3g} ohm from the end that is fed"
+def detours(subject: Subject) -> Iterator[Remark]:
+    """Yield the transistors that a supply reaches by a way much longer than straight from the rail of its port."""
+    first, limit = subject.technology.conductors[0].name, subject.limits["supply-drop.detour"]
+    stretch = subject.technology.to_dbu(_STRETCH_UM)
+    for net in [net for net in subject.nets if net in subject.supplies and net in subject.labels]:
+        if subject.shapes(net, "contact").count() > MESH_CONTACTS:
+            continue
+        ports = [point for _, point, _ in subject.labels[net]]
+        found = (rail for upright in (False, True) for rail in rails_of(subject, net, upright=upright))
+        rails = [(name, box) for name, box in found if any(map(box.contains, ports))]
+        starts = [
+            (name, box & kdb.Box(x, y, x + stretch, y + stretch)) for name, box in rails
+            for x in range(box.left, box.right, stretch) for y in range(box.bottom, box.top, stretch)
+        ]  # fmt: skip
+        ways, worst = Ways(subject, net, starts), dict[PlacedDevice, tuple[float, WireWay, int]]()
+        for (placed, end), feeds in subject.feeds(net).items() if rails else ():
+            if not placed.device.is_mos or end not in placed.device.kind.ends or subject.is_idle(placed):
+                continue
+            places = [kdb.Box(at.x, at.y, at.x, at.y) for at in feeds.points if at.conductor == first]
+            known = [(ways.to(first, at), min(sum(_apart(at, box)) for _, box in rails)) for at in places]
+            led = [(way, straight) for way, straight in known if way is not None]
+            if led:
+                way, straight = min(led, key=lambda each: (each[0].length - each[1], each[0].length))
+                worst[placed] = way.length / max(straight, 1), way, straight
+        far = {p: each for p, each in worst.items() if subject.um(each[1].length - each[2]) > _SUPPLY_DETOUR_UM}
+        order = sorted(filter(lambda p: limit.beyond(far[p][0]), far), key=lambda p: (-far[p][0], p.index))
+        if order:
+            times, way, straight = far[order[0]]
+            why = f"from its rail {net} reaches {names_of(order)} by a detour: {way.words(subject)}, to {order[0].id}, "
+            why += f"which lies {subject.um(straight):.3g} um from it"
+            yield from subject.finding(
+                "supply-drop.detour", times, why, where=way.box, devices=order, nets=[net], cause="detours"
+            )
 
 
 def unlike_rows(subject: Subject, groups: Sequence[MatchedDevices]) -> Iterator[Remark]:
@@ -396,20 +339,24 @@ class Pieces:
         subject: The layout.
         net: The net.
         whole: Whether a piece is all metal of one conductor that touches; else each is a rectangle as wide as the wire.
+        without: What is left out of each conductor.
 
     Attributes:
         pieces: The conductor and the outline of each piece. [dbu]
         links: Where each meets others.
     """
 
-    def __init__(self, subject: Subject, net: str, *, whole: bool) -> None:
+    def __init__(
+        self, subject: Subject, net: str, *, whole: bool, without: Mapping[str, kdb.Region] | None = None
+    ) -> None:
         self.whole = whole
         self.pieces: list[tuple[str, kdb.Polygon]] = []
         self.links: dict[int, list[Link]] = defaultdict(list)
         self.shapes: dict[str, kdb.Shapes] = {}
         self._last: dict[str, int] = {}
-        for name, region in subject.metal(net).items():
+        for name, every in subject.metal(net).items():
             self.shapes[name] = kdb.Shapes()
+            region = every - without[name] if without is not None and name in without else every
             for piece in (region if whole else region.decompose_trapezoids_to_region()).each():
                 self.shapes[name].insert(kdb.BoxWithProperties(piece.bbox(), len(self.pieces)))
                 self.pieces.append((name, piece))

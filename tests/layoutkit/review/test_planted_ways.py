@@ -67,6 +67,36 @@ def test_the_far_end_of_a_ring(factor, expected):
     assert severities(again, "well-tap", words) == expected
 
 
+def joined(far, at_top=False):
+    """Return a ring whose lower side a wire joins, so far from a contact on its upper side, and there as well."""
+    planted, top = ringed(20), far - 2.76
+    for layer in ("COMP", "Pplus", "Metal1"):
+        planted.erase(layer, -2.4, 6.8, 5.4, 7.7)
+    for box in ((-3, top, 6, top + 0.5), (-3, 7, -2.5, top), (5.5, 7, 6, top)):
+        planted.box("COMP", *box)
+        planted.box("Pplus", *(side + by for side, by in zip(box, (-0.1, -0.1, 0.1, 0.1), strict=True)))
+        planted.box("Metal1", *box, "vss")
+    planted.square("Contact", 0, top + 0.25, 0.22)
+    if at_top:
+        planted.ends["vss"] = [(0, top + 0.25)]
+        planted.comb("vss", top + 3, left=-20, port=False)
+        planted.box("Metal3", -20.2, -6, -19.8, top + 3, "vss")
+    return [e for e in planted.review().findings if "is joined to its supply" in e.why]
+
+
+@both("well-tap.joined", "should")
+def test_the_far_end_of_a_ring_from_where_its_supply_joins_it(figure, expected):
+    found = joined(figure)
+    assert {each.severity for each in found} == expected
+    assert all(each.measured == pytest.approx(figure, abs=0.1) and each.devices == ("M1",) for each in found)
+
+
+def test_a_ring_that_is_joined_at_both_sides():
+    far = 1.1 * limit("well-tap.joined", "should")
+    assert joined(far)
+    assert not joined(far, at_top=True)
+
+
 class Metal:
     """The metal of one net as the ways through it need it."""
 
@@ -140,3 +170,39 @@ def test_a_wire_that_loses_under_a_microvolt_is_wide_enough():
     lost = 1e-6 / (squares * GF.conductor("Metal2").sheet_ohm)
     assert severities(alone(squares, 1.1 * lost), "supply-drop", "1 channel") == {"should"}
     assert not severities(alone(squares, 0.9 * lost), "supply-drop", "1 channel")
+
+
+def round_about(loop, straight=False):
+    """Return a source 6 um above its rail that a wire leads to, up and down again over so much, or straight as well."""
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, 4, 1, "out in vss vss")
+    ends = planted.ends["vss"]
+    x, y = ends[-1]
+    planted.ends["vss"] = [end for end in ends if end != ends[-1]]
+    planted.comb("out", 6)
+    planted.comb("in", 7)
+    planted.comb("vss", -3, left=-3, right=30, width=1)
+    planted.column("vss", x, y, y + loop)
+    planted.box("Metal3", x - 0.2, y + loop - WIRE / 2, 20.2, y + loop + WIRE / 2, "vss")
+    planted.box("Metal4", 19.8, -3, 20.2, y + loop + 0.2, "vss")
+    for track in (-3, y + loop):
+        planted.square("Via3", 20, track, 0.26)
+    if straight:
+        planted.column("vss", x, y, -3)
+    words, tiny = "by a detour", {"supply-drop.detour": {"should": 0.1}}
+    return planted, [e for e in planted.review(limits=tiny).findings if words in e.why]
+
+
+@both("supply-drop.detour", "should")
+def test_a_source_that_its_rail_reaches_by_a_detour(figure, expected):
+    """At five times the limit, so that the way is more than 20 um longer than straight."""
+    short, long = (round_about(loop)[1][0].measured for loop in (10, 30))
+    loop = 10 + 20 * (figure * 5 - short) / (long - short)
+    planted, _ = round_about(loop)
+    limits = {"supply-drop.detour": {"should": 5 * limit("supply-drop.detour", "should")}}
+    assert severities(planted.review(limits=limits), "supply-drop", "by a detour") == expected
+
+
+def test_a_source_with_a_straight_way_beside_a_detour_has_no_detour():
+    assert round_about(20)[1]
+    assert not round_about(20, straight=True)[1]
