@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _ALIKE = 0.1  # widths that differ by at most this much are one wire [1]
 _STAYS = 0.5  # share of the devices behind a wire from which on its next piece is the same wire
 _BLOCK = 4  # channels behind a wire from which on it feeds a block
+_WHOLE_BLOCK = 8  # channels of several devices from which on a wire to them can be a must
 _WIDE_UM = 1.5  # metal so wide along straps or a ring is a way of its own [um]
 _SWITCHING = ("switching", "clocked")
 
@@ -123,7 +124,7 @@ def neck_findings(
     devices = {placed.index: placed for neck in beyond for placed in neck.devices}
     return subject.finding(
         limit, worst.squares, why, where=worst.box, devices=list(devices.values()), nets=[net], places=places,
-        cause=cause,
+        cause=cause, must=limit != "supply-drop.neck" or (len(worst.devices) > 1 and worst.channels >= _WHOLE_BLOCK),
     )  # fmt: skip
 
 

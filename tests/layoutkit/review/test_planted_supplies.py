@@ -35,6 +35,28 @@ def test_a_supply_through_one_long_thin_wire(figure, expected):
     assert all(each.measured == pytest.approx(figure, rel=1e-3) and each.devices == ("M1",) for each in found)
 
 
+def block(squares, devices=2):
+    """Return so many transistors, with eight channels together, whose ground comes by one wire of so many squares."""
+    planted, fingers = Planted(), 8 // devices
+    for number in range(devices):
+        planted.mos(f"M{number}", "nmos", 12 * number, 0, 4, 0.5, f"out{number} in vss vss", fingers=fingers)
+        planted.comb(f"out{number}", 8 + number)
+    planted.comb("in", 6.5)
+    planted.comb("vss", -3, left=-2.2, right=25, width=2, port=False)
+    end = 0.17 - squares * WIRE  # from the first cut on
+    planted.box("Metal3", end, -3 - WIRE / 2, -2.2, -3 + WIRE / 2, "vss")
+    planted.label("vss", "Metal3", end, -3)
+    return planted
+
+
+@both("supply-drop.neck", "must")
+@pytest.mark.parametrize("devices", [1, 2])
+def test_a_block_behind_one_long_thin_wire(figure, expected, devices):
+    """A single transistor, whose channels are equal, is no block."""
+    found = severities(block(figure, devices).review(), "supply-drop", NECK)
+    assert found == ({"should"} if devices == 1 and expected else expected)
+
+
 def test_a_wire_of_the_same_length_is_no_neck_if_it_is_wide_or_has_another_beside_it():
     squares = 1.5 * limit("supply-drop.neck", "should")
     assert severities(fed(squares).review(), "supply-drop", NECK) == {"should"}
