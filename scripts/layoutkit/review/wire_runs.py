@@ -65,7 +65,8 @@ class WireRuns:
         counterparts: Collection[frozenset[str]],
     ) -> None:  # fmt: skip
         self.subject, self.groups, self.coupling, self.counterparts = subject, groups, coupling, counterparts
-        self.nets = [net for net in subject.nets if net not in subject.supplies]
+        carry = {net for net, ends in subject.circuit.nets.items() if any(end.terminal != "b" for end in ends)}
+        self.nets = [net for net in subject.nets if net in carry - subject.supplies.nets]  # bodies stand still
         self.least = int(_WORTH * longer_side(subject.box))
         self._crossable = coupling.still | coupling.held
         self._near, self._along, self._over = cache(self._near_of), cache(self._along_of), cache(self._over_of)

@@ -59,6 +59,18 @@ def test_a_way_is_judged_by_the_size_of_the_layout_as_well(share, expected):
     assert severities(planted.review(), "coupling", "y, z (") == expected
 
 
+@pytest.mark.parametrize(("body", "expected"), [("w", set()), ("q", {"should"})])
+def test_a_body_beside_a_signal(body, expected):
+    """The well of M5 has a port of its own, or the gate of M5 is on it as well, so that it is a signal."""
+    planted = stages(y={"right": 44.0})
+    planted.mos("M5", "pmos", 30, 2, 4, 0.5, f"u q vdd {body}")
+    for net, track in (("u", 12), ("q", 28), ("w", 28.6), ("vdd", 30)):
+        if net in planted.ends:
+            planted.comb(net, track)
+    beside(planted, body, 28 if body == "q" else 28.6, 8.0, x=33.0)
+    assert severities(planted.review(), "coupling", f"y, {body} (") == expected
+
+
 @both("coupling.over", "should")
 def test_a_signal_over_a_transistor_that_is_not_on_it(figure, expected):
     planted = stages()
