@@ -208,12 +208,19 @@ class Electrical:
         }
         far = [placed for placed, ohm in ohms.items() if limit.beyond(ohm)]
         drops = self.drops(net, network) if far else {}
-        lost = (drops.get(placed, 0.0) for placed in far if limit.must is None or ohms[placed] > limit.must)
+        heavy = [placed for placed in far if limit.must is None or ohms[placed] > limit.must]
+        lost = (drops.get(placed, 0.0) for placed in heavy if not self._is_logic(placed))
         return self._worst_first(
             "wire-length.feed", {placed: ohms[placed] for placed in far}, [net],
             {p: f"{ohms[p]:.3g} ohm of wires lie between the port of {net} and {p.id}" for p in far},
             {p: f"{p.id} ({ohms[p]:.3g} ohm)" for p in far}, 1000 * max(lost, default=0.0),
         )  # fmt: skip
+
+    def _is_logic(self, placed: PlacedDevice) -> bool:
+        """Return whether the gate of a transistor drives both types, as in a logic gate, which draws pulses alone."""
+        circuit = self.subject.circuit
+        gates = circuit.nets[placed.device.terminals["g"]] if placed.device.is_mos else ()
+        return {"nmos", "pmos"} <= {circuit.device(end.device).type for end in gates if end.terminal == "g"}
 
     def _worst_first(
         self, limit: str, figures: Mapping[PlacedDevice, float], nets: Sequence[str],

@@ -1270,6 +1270,20 @@ def test_a_supply_through_a_long_wire(figure, expected):
     assert fed_by(figure, 1.1 * limit("wire-length.lost", "must")) == expected
 
 
+@pytest.mark.parametrize(("load", "expected"), [("nmos", {"must"}), ("pmos", {"should"})])
+def test_a_long_supply_wire_to_logic_is_no_must(load, expected):
+    """The gate of M1 drives a second transistor, of its type or of the other one, and both are two inverters then."""
+    planted = source(500)
+    planted.mos("M2", load, 8, 0, 4, 1, f"out in {'vss vss' if load == 'nmos' else 'vdd vdd'}")
+    tracks = {"out": 8.0, "in": 6.5, "vss" if load == "nmos" else "vdd": -3.0 if load == "nmos" else -6.0}
+    for net, track in tracks.items():
+        planted.ends[net] = [end for end in planted.ends[net] if end[0] > 7]
+        planted.comb(net, track, left=0, port=net == "vdd")
+    loads = [{"device": name, "current": 2e-5} for name in ("M1", "M2")]
+    review = planted.review(constraints={"device_currents": loads})
+    assert severities(review, "wire-length", "ohm of wires lie between") == expected
+
+
 @both("wire-length.lost", "must")
 def test_a_long_supply_wire_on_which_little_is_lost_is_no_must(figure, expected):
     assert fed_by(1.1 * limit("wire-length.feed", "must"), figure) == (expected or {"should"})
