@@ -379,12 +379,6 @@ def _is_behind(dummy: kdb.Box, others: Sequence[kdb.Box], units: Sequence[kdb.Bo
     return any(other is not dummy and (way.clipped(other) or kdb.Edge()).length() > 0 for other in others)
 
 
-def coupled_ports(circuit: Circuit) -> set[str]:
-    """Return the ports on nothing but capacitors, through which a signal comes or goes."""
-    ends = {port: {circuit.device(end.device).type for end in circuit.nets[port]} for port in circuit.ports}
-    return {port for port, types in ends.items() if types == {"capacitor"}}
-
-
 def joined_by_capacitors(circuit: Circuit) -> set[frozenset[str]]:
     """Return the nets that a capacitor couples on purpose, alone or with a resistor in series at either end."""
 
