@@ -32,7 +32,7 @@ ROOMS = {
     "layoutkit/parasitics": (1919, 9),
     "layoutkit/pcells": (601, 6),
     "layoutkit/place": (2000, 8),
-    "layoutkit/review": (7550, 27),
+    "layoutkit/review": (7820, 29),
     "layoutkit/route": (4092, 16),
     "layoutkit/simulate": (1789, 9),
     "layoutkit/technology": (2420, 13),

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import klayout.db as kdb
 
 from layoutkit.review.matched_devices import is_gate
-from layoutkit.review.matched_roles import PAIR, feet
+from layoutkit.review.matched_roles import CASCODES, PAIR, feet
 from layoutkit.review.passives import joined_by_capacitors
 from layoutkit.review.room_and_wells import rings_of
 from layoutkit.review.subject import box_around, longer_side, names_of, region_of, wire_length
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from collections.abc import Set as AbstractSet
 
     from layoutkit.circuit.circuit import Device
@@ -63,8 +63,8 @@ class Coupling:
             if any(d.type == "capacitor" for d in on) and any(d.id in subject.both_ways for d in on)
         }  # fmt: skip
 
-    def findings(self) -> Iterator[Remark]:
-        """Yield all findings."""
+    def findings(self, bare: Callable[[MatchedDevices], int]) -> Iterator[Remark]:
+        """Yield all findings; ``bare`` says how many ends of rows of a group have no dummy."""
         joined = self._joined
         for quiet, loud in product(self.subject.nets, repeat=2):
             swings = quiet in self.still and loud in self.loud - self.outputs
@@ -73,7 +73,7 @@ class Coupling:
             if self.subject.net_images.get(quiet) != loud and {quiet, loud} not in joined:
                 yield from self.coupling(quiet, loud, must=not swings)
         for group in self.groups:
-            yield from self.in_the_ring(group)
+            yield from self.in_the_ring(group, bare)
         yield from self.inputs_of_pairs()
 
     def coupling(self, quiet: str, loud: str, *, must: bool) -> list[Remark]:
@@ -201,12 +201,13 @@ class Coupling:
         clocked = all(each.is_mos and each.terminals["g"] in {*self.subject.roles.clocks, *self.loud} for each in fed)
         return bool(fed) and clocked and len(gates := {net["g"] for net in nets}) == 1 and gates <= {*circuit.ports}
 
-    def in_the_ring(self, group: MatchedDevices) -> list[Remark]:
+    def in_the_ring(self, group: MatchedDevices, bare: Callable[[MatchedDevices], int]) -> list[Remark]:
         """Return whether switches or logic stand beside matched transistors in the ring of these."""
         subject, reach = self.subject, self.subject.technology.to_dbu(_BANK_UM)
         pair, mos = group.words == PAIR, group.devices[0].device.is_mos
         switches = pair and any(placed.device.terminals.get("g") in self.loud for placed in group.devices)
-        if not (group.strict and mos) or group.spread or switches or self.enables(group):
+        kind = mos and (group.strict or group.words == CASCODES) and not group.spread
+        if not kind or switches or self.enables(group):
             return []
         body = str(group.devices[0].device.terminals["b"])
         holes = [hole for _, hole in rings_of(subject, body)] if body in subject.number else []
@@ -222,9 +223,11 @@ class Coupling:
         beside = [p for p in beside if p.device.terminals["g"] in loud and not p.ends & own and p not in linear]
         hole = min(around, key=kdb.Polygon.area, default=None)
         beside = [p for p in beside if hole is not None and hole.inside(p.box.center())]
+        unguarded = bool(pair and beside and bare(group))
         why = f"the ring of {group.called} holds {names_of(beside)} as well, which turn on and off"
-        every = [*group.devices, *beside]
-        return subject.finding("group-apart.ring", len(beside), why, devices=every, must=pair, cause="in the ring")
+        why += ", and no dummies guard the pair" * unguarded
+        name, every = "group-apart.unguarded" if unguarded else "group-apart.ring", [*group.devices, *beside]
+        return subject.finding(name, len(beside), why, devices=every, must=pair, cause="in the ring")
 
     @cached_property
     def _held_pairs(self) -> set[PlacedDevice]:

@@ -25,6 +25,7 @@ from layoutkit.review.electrical import Electrical
 from layoutkit.review.finding import SEVERITIES, Review, Unjudged, by_cause, limits_with
 from layoutkit.review.matched_devices import Matching
 from layoutkit.review.matched_roles import matched_groups
+from layoutkit.review.mixed_channels import mixed_channels
 from layoutkit.review.passives import Passives
 from layoutkit.review.ports_and_cuts import PortsAndCuts
 from layoutkit.review.repeated_cells import arrays_of, cell_numbers, loads, matrix, repeated, scattered_units
@@ -57,7 +58,7 @@ _OF_THE_SUBJECT: tuple[Callable[[Subject], Iterable[Remark]], ...] = (
     room_and_wells.wells_apart, room_and_wells.single_tap_contacts, room_and_wells.bare_rings,
     single_transistors.gates_apart, single_transistors.unshared_diffusions,
     single_transistors.split_channels, dummy_transistors.dummies_between, dummy_transistors.dummies_away,
-    single_transistors.turned_bars, single_transistors.few_contacts,
+    single_transistors.few_contacts,
     ports_and_cuts.wires, ports_and_cuts.poly_wires, ports_and_cuts.climbs, supply_ways.supply_necks,
     supply_ways.through_others, drive_ways.gate_necks, drive_ways.drive_necks, drive_ways.thin_links,
     drive_ways.small_resistors, drive_ways.wide_metal,
@@ -121,9 +122,10 @@ def _review(subject: Subject, not_compared: Sequence[Unjudged]) -> Review:
         joined_rings(subject),
         PortsAndCuts(electrical).findings(),
         matching.findings(),
+        mixed_channels(matching),
         single_transistors.matched_units(subject, groups),
         single_transistors.lone_transistors(subject, matching),
-        Passives(subject, groups).findings(),
+        Passives(subject, groups, symmetry.images).findings(),
         symmetry.findings(),
         *(kind(subject) for kind in _OF_THE_SUBJECT),
         repeated(subject, arrays),
@@ -134,7 +136,7 @@ def _review(subject: Subject, not_compared: Sequence[Unjudged]) -> Review:
         room_and_wells.unguarded(subject, groups),
         DeadMetal(subject, groups).findings(),
         CoveredDevices(subject, matching.transistors, coupling).findings(),
-        coupling.findings(),
+        coupling.findings(matching.bare),
         oscillators(subject, coupling),
         runs.findings(),
     )

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from fractions import Fraction
 from functools import cache, cached_property
-from itertools import combinations, groupby
-from math import dist
+from itertools import combinations
 from typing import TYPE_CHECKING
 
 import klayout.db as kdb
 
 from layoutkit.review.dummy_transistors import bare_sides
-from layoutkit.review.matched_roles import LOAD_DIODES, NEARLY, ON_ONE_GATE, PAIR, MatchedDevices
+from layoutkit.review.matched_roles import LOAD_DIODES, NEARLY, PAIR, MatchedDevices
 from layoutkit.review.subject import box_around, centre_of, gap_between, names_of, region_of, turned
 
 if TYPE_CHECKING:
@@ -28,8 +27,6 @@ _POLY_REACH_UM = 1.0
 _SAME_CENTRE_UM = 0.5
 """Devices whose middle lies so near to the centre line of a group are mirrored about it. [um]"""
 _GUARD_UM = 2.0  # poly so near to the last gate of a row guards it [um]
-_HALVES = 2
-_LEAST_RUN = 5  # channels of one device side by side that could be mixed with those of its image
 MOST_PARTS = 16  # of a ratio that is drawn in equal units
 
 
@@ -55,7 +52,6 @@ class Matching:
         """Yield all findings."""
         for group in self.transistors:
             yield from self.apart(group)
-            yield from self.halves(group)
             yield from self.unlike(group)
             if group.is_ordered:
                 yield from self.bare_ends(group)
@@ -105,7 +101,8 @@ class Matching:
             kind = (placed.device.model, placed.device.l, net["g"])
             copies = [p for p in self.subject.placed if p.device.is_mos and p is not placed]
             copies = [p for p in copies if (p.device.model, p.device.l, p.device.terminals["g"]) == kind]
-            if net["g"] not in self.subject.supplies and (copies or net["g"] in self.subject.circuit.ports):
+            held = net["s"] in self.subject.supplies and net["g"] not in self.subject.supplies
+            if held and (copies or net["g"] in self.subject.circuit.ports):
                 yield MatchedDevices("reference", False, (placed,), (placed, *copies))
 
     def apart(self, group: MatchedDevices) -> list[Remark]:
@@ -140,7 +137,7 @@ class Matching:
                 f"{names_of(foreign)} lie{'s' * (len(foreign) == 1)} among {group.called}",
                 where=hull,
                 devices=[*group.devices, *foreign],
-                must=group.strict and self._makes_offset(group) and not all(_is_kin(each, group) for each in foreign),
+                must=group.strict and self.makes_offset(group) and not all(_is_kin(each, group) for each in foreign),
                 cause=cause,
             )
         taps = (subject.taps & kdb.Region(hull)).area() * subject.technology.dbu_um**2
@@ -156,11 +153,12 @@ class Matching:
         why = f"{group.called} {group.has} {gap:.3g} um between {'their' if group.is_plural else 'its'} devices"
         return subject.finding("group-apart.gap", gap, why, devices=group.devices, cause=cause)
 
-    def _makes_offset(self, group: MatchedDevices) -> bool:
+    def makes_offset(self, group: MatchedDevices) -> bool:
         """Return whether an error of a group unbalances two halves; that of a bias changes a current."""
         names = {name for placed in group.devices for name in placed.names}
         halves = any(self.subject.images_by_name.get(name) in names for name in names)
-        return group.words == PAIR or halves
+        loads = {placed.device.terminals.get("d") for placed in group.devices} in self._amplified
+        return group.words == PAIR or halves or (loads and group.words != LOAD_DIODES)
 
     def _is_nested(self, group: MatchedDevices, foreign: Sequence[PlacedDevice]) -> bool:
         """Return whether several devices among those of a group are mirrored about its centre line."""
@@ -174,55 +172,6 @@ class Matching:
             return max(abs(off), abs(along)) <= near and one.area == other.area
 
         return len(foreign) > 1 and all(any(is_image(one, other) for other in foreign) for one in foreign)
-
-    def halves(self, group: MatchedDevices) -> list[Remark]:
-        """Return whether devices of a pair or mirror, at least one of several channels, have different centres."""
-        several = group.strict and not group.spread
-        pairs = [(a, b) for a, b in combinations(group.devices, 2) if several and not _is_between(a, b)]
-        apart = self.subject.um(max((dist(one.centre, other.centre) for one, other in pairs), default=0.0))
-        bare = bool(apart and self.bare(group))
-        if group.words == ON_ONE_GATE and (found := ratio_apart(self.subject, group, must=bare)):
-            return found
-        why = f"the devices of {group.called} are not interleaved: their centres lie {apart:.3g} um apart"
-        found = self.subject.finding(
-            "group-apart.centres",
-            apart,
-            why + ", and no dummies guard them" * bare,
-            devices=group.devices,
-            cause="not interleaved",
-            must=bare and group.is_even and self._makes_offset(group),
-        )
-        return found or self._blocks(group, pairs) or self._coarse(group)
-
-    def _blocks(self, group: MatchedDevices, pairs: Sequence[tuple[PlacedDevice, PlacedDevice]]) -> list[Remark]:
-        """Return whether equal devices near to each other stand in one row as blocks: AAABBB."""
-        equal = [(a, b) for a, b in pairs if len(a.boxes) == len(b.boxes) > 1 and not a.box.overlaps(b.box)]
-        apart = 0.0
-        for one, other in equal:
-            places = [box.center() for box in one.boxes]
-            pitch = min(a.distance(b) for a, b in combinations(places, 2))
-            apart = max(apart, dist(one.centre, other.centre) / pitch)
-        why = f"the channels of {group.called} stand in blocks, whose centres lie {apart:.3g} channels apart"
-        return self.subject.finding("group-apart.blocks", apart, why, devices=group.devices, cause="not interleaved")
-
-    def _coarse(self, group: MatchedDevices) -> list[Remark]:
-        """Return whether the equal halves of a pair or mirror have one centre, but are mixed in large blocks only."""
-        if not group.strict or group.spread or not group.is_even or len(group.devices) != _HALVES:
-            return []
-        rows: dict[tuple[bool, int], list[tuple[int, int, int]]] = defaultdict(list)
-        for number, placed in enumerate(group.devices):
-            for finger, box in zip(placed.fingers, placed.boxes, strict=True):
-                upright = finger.around is not None and finger.around.vertical
-                along = turned(box, upright=upright)
-                rows[upright, along.center().y].append((along.left, along.right, number))
-        runs = [list(run) for row in rows.values() for _, run in groupby(sorted(row), key=lambda each: each[2])]
-        longest = max(
-            (run for run in runs if len(run) >= _LEAST_RUN), key=lambda run: run[-1][1] - run[0][0], default=()
-        )
-        width = self.subject.um(longest[-1][1] - longest[0][0]) if longest else 0.0
-        why = f"{group.called} {group.has} {len(longest)} channels of one device side by side, over {width:.3g} um, "
-        why += "with none of the other between"
-        return self.subject.finding("group-apart.coarse", width, why, devices=group.devices, cause="not interleaved")
 
     def gap_within(self, group: MatchedDevices) -> float:
         """Return the widest gap that has to be crossed from device to device; dummies are bridges. [dbu]"""
@@ -290,7 +239,7 @@ class Matching:
         worst = max(spread, key=lambda name: spread[name])
         why = f"{group.called}: distances to the {worst} differ by {100 * spread[worst]:.3g} %"
         limit = f"group-unlike.{'surround' if bare else 'guarded'}"
-        strict = group.strict and group.is_even and self._makes_offset(group)
+        strict = group.strict and group.is_even and self.makes_offset(group)
         return self.subject.finding(limit, spread[worst], why, devices=group.devices, must=strict and worst == ends)
 
     @cached_property
@@ -338,27 +287,10 @@ class Matching:
         return bare_sides(self.subject, units, others, bare)
 
 
-def ratio_apart(subject: Subject, group: MatchedDevices, *, must: bool) -> list[Remark]:
-    """Return whether the units of the largest transistor of a ratio lie about none of the others; in half pitches."""
-    large = max(group.devices, key=lambda placed: (placed.area, -placed.index))
-    others = [placed for placed in group.devices if placed.area < large.area and len(large.boxes) > 1]  # else one cell
-    places = [box.center() for placed in group.devices for box in placed.boxes]
-    pitch = min((one.distance(other) for one, other in combinations(places, 2)), default=0.0)
-    off = min((dist(placed.centre, large.centre) for placed in others), default=0.0)
-    why = f"the units of {large.id} lie about none of {names_of(others)}: {subject.um(off):.3g} um off"
-    return subject.finding("group-apart.ratio", 2 * off / max(1.0, pitch), why, devices=group.devices, must=must)
-
-
 def is_gate(stage: Sequence[PlacedDevice]) -> bool:
     """Return whether a stage is a logic gate of several inputs, each on transistors of both types."""
     gates = [{p.device.terminals["g"] for p in stage if p.device.type == kind} for kind in ("nmos", "pmos")]
     return gates[0] == gates[1] and len(gates[0]) > 1 and not any(placed.device.both_ways for placed in stage)
-
-
-def _is_between(one: PlacedDevice, other: PlacedDevice) -> bool:
-    """Return whether no better place is left for two devices: both are one channel, or one lies within the other."""
-    small, large = sorted((one, other), key=lambda each: len(each.boxes))
-    return len(small.boxes) == 1 and (len(large.boxes) == 1 or small.box.inside(large.box))
 
 
 def widest_gap(nodes: Sequence[Sequence[kdb.Box]], own: int) -> float:

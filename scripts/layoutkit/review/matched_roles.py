@@ -7,15 +7,13 @@ from dataclasses import dataclass
 from itertools import chain, combinations
 from typing import TYPE_CHECKING
 
-from layoutkit.circuit.canonical import classes_alike
-from layoutkit.circuit.constraints import SymmetryGroup
 from layoutkit.circuit.recognise import MODULE_TYPES
 from layoutkit.review.subject import names_of
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
-    from layoutkit.circuit.circuit import Device, RecognisedModule
+    from layoutkit.circuit.circuit import RecognisedModule
     from layoutkit.review.subject import PlacedDevice, Subject
 
 _STRICT = frozenset({"differential_pair", "current_mirror", "bipolar_array", "resistor_ratio", "capacitor_ratio"})
@@ -23,11 +21,14 @@ _STRICT = frozenset({"differential_pair", "current_mirror", "bipolar_array", "re
 _PASSIVES = frozenset({"resistor_pair", "capacitor_pair", "resistor_ratio", "capacitor_ratio"})
 _FEWEST_STAGES = 3
 PAIR = MODULE_TYPES["differential_pair"].words
+CROSSED = MODULE_TYPES["cross_coupled_pair"].words
+LOADS = MODULE_TYPES["load_pair"].words
+CASCODES = MODULE_TYPES["cascode_pair"].words
+_RATIO = MODULE_TYPES["resistor_ratio"].words
 _UNORDERED = MODULE_TYPES["symmetric_pair"].words
 NEARLY = 0.01  # of a width, by which a pair may differ as by a rounding
 ON_ONE_GATE = "pair on one gate"
 LOAD_DIODES = "load diodes"
-_TWO = 2
 _SPLIT = 3  # transistors of a pair of which one half is two
 _FEWEST_PARTS = 2  # smallest ratio in a source of a current in proportion to the temperature [1]
 _MOST_PARTS = 16  # so many times as wide as the narrowest of a ratio
@@ -72,7 +73,7 @@ class MatchedDevices:
     def is_plural(self) -> bool:
         """Whether the role in words is a plural."""
         return self.words.startswith(
-            ("the bars", "resistors", "capacitors", "equal", "bipolar", "diodes", "counter", LOAD_DIODES)
+            ("the bars", "resistors", "capacitors", "equal", "bipolar", "diodes", "counter", "switches", LOAD_DIODES)
         )
 
     @property
@@ -144,84 +145,25 @@ def _raised(subject: Subject, module: RecognisedModule) -> Iterator[str]:
             yield device.id
 
 
-def exchanged_nets(subject: Subject) -> SymmetryGroup:
-    """Return the nets that may each be exchanged with one other, and the switches on them: of choppers and samplers.
+def _trimmed(subject: Subject) -> list[set[str]]:
+    """Return the ladders: resistors of one model and width in series, each with a switch across its ends."""
+    import networkx as nx
 
-    Nothing else is on these nets. The controls stay, and no switch joins a net with its image.
-    """
     circuit = subject.circuit
-    on: dict[str, dict[Hashable, Device]] = {}
-    for net, ends in circuit.nets.items():
-        devices = [circuit.device(end.device) for end in ends if end.terminal in {"d", "s"}]
-        found: dict[Hashable, Device] = {}
-        if net not in subject.supplies and subject.both_ways.issuperset(end.device for end in ends):
-            found = {(d.model, d.terminals["g"], d.terminals["b"], d.w, d.l): d for d in devices}
-        if len(found) == len(ends):  # else some are alike, or the net is a control
-            on[net] = found
-    images: dict[str, dict[str, dict[str, str]]] = defaultdict(dict)  # with the switches that are exchanged
-    for first, second in combinations(on, 2):
-        exchanged = _exchange(on, first, second)
-        if exchanged is not None:
-            nets, devices_too = exchanged
-            for one, other in nets.items():
-                images[one].setdefault(other, devices_too)
-    once = {net: next(iter(each.items())) for net, each in images.items() if len(each) == 1}
-    pairs = {pair for _, devices_too in once.values() for pair in devices_too.items() if pair[0] < pair[1]}
-    net_pairs = sorted((net, other) for net, (other, _) in once.items() if net < other)
-    return SymmetryGroup(tuple(sorted(pairs)), (), tuple(net_pairs), "exchanged by switches")
-
-
-def latched_halves(subject: Subject) -> SymmetryGroup:
-    """Return the two halves of a latch: what looks alike from everywhere, where a net drives what pulls its image.
-
-    The halves of other circuits without a pair, as two equal gates, need not be alike.
-    """
-    devices, nets = (_twos(each) for each in classes_alike(subject.circuit))
-    images = {one: other for a, b in nets if a not in subject.supplies for one, other in ((a, b), (b, a))}
-    for stage in subject.stages:
-        pulled = {net for placed in stage for net in placed.ends}
-        gates = {placed.device.terminals["g"] for placed in stage} - pulled
-        if not pulled.isdisjoint(images.get(gate, "") for gate in gates):
-            return SymmetryGroup(
-                tuple(devices), (), tuple(pair for pair in nets if pair[0] in images), "halves of a latch"
-            )
-    return SymmetryGroup((), (), (), "")
-
-
-def _twos(classes: Mapping[str, int]) -> list[tuple[str, str]]:
-    """Return the names of each class of two."""
-    members: dict[int, list[str]] = defaultdict(list)
-    for name, number in classes.items():
-        members[number].append(name)
-    return sorted((min(names), max(names)) for names in members.values() if len(names) == _TWO)
-
-
-def _exchange(
-    on: Mapping[str, Mapping[Hashable, Device]], first: str, second: str
-) -> tuple[dict[str, str], dict[str, str]] | None:
-    """Return the nets and switches that are exchanged together with two nets; None if these cannot be."""
-    images, devices, front = {first: second, second: first}, dict[str, str](), [(first, second)]
-    for one, other in front:  # which grows
-        if on[one].keys() != on[other].keys():
-            return None
-        for key, here in on[one].items():
-            there = on[other][key]
-            a, b = (next(net for net in (d.terminals["s"], d.terminals["d"]) if net != own)
-                    for d, own in ((here, one), (there, other)))  # fmt: skip
-            devices |= {here.id: there.id, there.id: here.id}
-            if here is there or images.get(one) == a:
-                return None
-            if a not in images and b not in images and a != b and a in on and b in on:
-                images |= {a: b, b: a}
-                front.append((a, b))
-            elif images.get(a, a) != b:
-                return None
-    return images, devices
+    joined: nx.Graph[object] = nx.Graph()
+    across = {frozenset((d.terminals["d"], d.terminals["s"])) for d in circuit.devices if d.is_mos}
+    for device in (each for each in circuit.devices if each.type == "resistor"):
+        ends = {device.terminals[end] for end in device.kind.ends}
+        nets = [(net, device.model, device.params.get("w")) for net in ends - subject.supplies.nets]
+        joined.add_edges_from((device.id, net) for net in nets if ends in across)
+    parts = ({name for name in part if isinstance(name, str)} for part in nx.connected_components(joined))
+    return [part for part in parts if len(part) >= _FEWEST_STAGES]
 
 
 def matched_groups(subject: Subject) -> list[MatchedDevices]:
     """Return the groups of devices that must match, each set of devices once."""
     found: dict[frozenset[int], MatchedDevices] = {}
+    ladders = _trimmed(subject)
     modules = [
         module
         for module in subject.roles.groups
@@ -230,6 +172,7 @@ def matched_groups(subject: Subject) -> list[MatchedDevices]:
     ]
     for module in modules:
         kind, own = MODULE_TYPES[module.type], {*module.devices, *_raised(subject, module)}
+        own.update(*(each for each in ladders if module.type == "resistor_ratio" and each & own))
         tops = [name for name in _cascodes(module) if name in own]
         partners = {*own, *_cascodes(module)}
         for other in modules:
@@ -251,7 +194,10 @@ def matched_groups(subject: Subject) -> list[MatchedDevices]:
                     group = MatchedDevices(kind.words, strict, tuple(devices), relatives, bool(stages))
                     if key not in found or (group.strict and not found[key].strict):
                         found[key] = group
-    for group in _unrecognised(subject, list(found.values())):
+    steps = [tuple(subject.devices(ladder)) for ladder in ladders]
+    known = [{*group.devices} for group in found.values()]
+    new = [MatchedDevices(_RATIO, True, each, each) for each in steps if not any(own.issuperset(each) for own in known)]
+    for group in (*new, *_below(subject, list(found.values())), *_unrecognised(subject, list(found.values()))):
         found.setdefault(frozenset(placed.index for placed in group.devices), group)
     return [found[key] for key in sorted(found, key=sorted)]
 
@@ -294,6 +240,17 @@ def _unrecognised(subject: Subject, known: Sequence[MatchedDevices]) -> Iterator
         whole = all(abs(part - round(part)) <= NEARLY and part <= _MOST_PARTS for part in parts)
         if whole and len(ends) == len(own) > 1 and not ends & subject.supplies.nets:
             yield MatchedDevices(str(key[0]), True, tuple(own), tuple(own))
+
+
+def _below(subject: Subject, groups: Sequence[MatchedDevices]) -> Iterator[MatchedDevices]:
+    """Yield the switches below the sources of a mirror, one below each: what they lose is part of its ratio."""
+    for group in (each for each in groups if each.strict and each.devices[0].device.is_mos and each.words != PAIR):
+        sources = {placed.device.terminals["s"] for placed in group.devices}
+        below = [p for p in subject.placed if p.device.is_mos and p.device.terminals["d"] in sources]
+        alike = {(p.device.model, p.device.l, p.device.terminals["s"]) for p in below}
+        own = sources - subject.supplies.nets
+        if len(below) == len(own) == len(sources) >= _FEWEST_STAGES and len(alike) == 1:
+            yield MatchedDevices("switches below a mirror", False, tuple(below), tuple(below))
 
 
 def _unlike_sources(

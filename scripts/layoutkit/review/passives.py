@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from fractions import Fraction
-from itertools import pairwise, product
+from itertools import combinations, pairwise, product
 from math import dist, sqrt
 from typing import TYPE_CHECKING
 
 import klayout.db as kdb
 
 from layoutkit.circuit.recognise import MODULE_TYPES
-from layoutkit.review.matched_devices import MOST_PARTS, ratio_apart, widest_gap
+from layoutkit.review.matched_devices import MOST_PARTS, widest_gap
 from layoutkit.review.matched_roles import MatchedDevices
+from layoutkit.review.mixed_channels import ratio_apart
 from layoutkit.review.repeated_cells import off_pitch
 from layoutkit.review.subject import box_around, centre_of, gap_between, names_of, region_of, turned
 from layoutkit.review.symmetric_halves import wire_capacitances
 from layoutkit.technology.passive_sizes import capacitance
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from layoutkit.circuit.circuit import Circuit, Device
     from layoutkit.review.finding import Remark
@@ -36,6 +37,8 @@ _END_UM = 2.0
 _LONG_STRING = 4  # bars of a string that divides a voltage or sets a gain as a rule
 _STRING = "the bars of resistor"
 _RATIO = MODULE_TYPES["resistor_ratio"].words
+_COPIED = "resistors on currents of one source"
+_SQUARE = 0.9  # shorter over longer side of a bar that may lie in either direction
 _AT_A_JOINT = 3  # resistors from which on they are joined by the node of a ladder
 _SMALL_F = 1e-13  # of capacitors whose wires may matter [F]
 _MOST_BANKS = 3  # equal capacitors on one net from which on their places are judged
@@ -47,10 +50,11 @@ class Passives:
     Args:
         subject: The layout.
         groups: Its matched groups.
+        images: Each device of a pair that is symmetric, mapped to its image.
     """
 
-    def __init__(self, subject: Subject, groups: Sequence[MatchedDevices]) -> None:
-        self.subject = subject
+    def __init__(self, subject: Subject, groups: Sequence[MatchedDevices], images: Mapping[str, str]) -> None:
+        self.subject, self._images = subject, images
         self.bipolar = [each for each in groups if each.devices[0].device.type in {"npn", "pnp"}]
         passive = [each for each in groups if each.devices[0].device.type in {"resistor", "capacitor"}]
         self.groups = [each for each in passive if not self._loads_a_ring(each)]
@@ -58,9 +62,9 @@ class Passives:
     def findings(self) -> Iterator[Remark]:
         """Yield all findings."""
         for group in self.groups:
-            yield from self.apart(group)
+            yield from self.banks(group) or self.apart(group)
             yield from self.unlike_units(group)
-            yield from self.banks(group)
+            yield from self.blocks(group)
             yield from self.bare_ends(group)
             if not any({*group.devices} < {*other.devices} for other in self.groups):  # else told of these
                 yield from self.spare_units(group)
@@ -68,10 +72,17 @@ class Passives:
             yield from self.off_centre(group)
         for group in self.bipolar:
             yield from ratio_apart(self.subject, group, must=True)
-        for chain in self._strings():
+        strings = list(self._strings())
+        for group in self._copied(strings):
+            yield from self.unlike_units(group)
+            yield from self.banks(group)
+        for chain in strings:
             yield from self.banks(chain)
+            yield from self.unlike_units(chain) if self._divides(chain) else ()
             if self._sets_current(chain) or sum(len(placed.boxes) for placed in chain.devices) >= _LONG_STRING:
                 yield from self.bare_ends(chain)
+        yield from self.turned()
+        yield from self.short()
         yield from self.equal_apart()
         yield from self.in_order()
         yield from self.strewn()
@@ -95,12 +106,13 @@ class Passives:
         same = {placed.device.model for placed in group.devices}  # on a net of these, steps of one ladder
         if kind == "resistor":
             foreign = [each for each in foreign if each.device.model not in same or not each.ends & joints]
-        if kind == "capacitor":  # an equal one is as good as a dummy
-            foreign = [each for each in foreign if not {(b.width(), b.height()) for b in each.boxes} <= own]
+        unlike = [each for each in foreign if not {(box.width(), box.height()) for box in each.boxes} <= own]
+        foreign = unlike if kind == "capacitor" else foreign  # an equal one is as good as a dummy
         why = f"{names_of(foreign)} lie{'s' * (len(foreign) == 1)} among {group.called}"
         return subject.finding(
-            "group-apart", len(foreign), why, where=hull, devices=[*group.devices, *foreign], must=group.strict
-        )
+            "group-apart", len(foreign), why, where=hull, devices=[*group.devices, *foreign],
+            must=group.strict and bool(unlike),
+        )  # fmt: skip
 
     def unlike_units(self, group: MatchedDevices) -> list[Remark]:
         """Return whether a group is drawn in unlike bars or plates; unlike lengths in no simple ratio are milder."""
@@ -112,12 +124,15 @@ class Passives:
         even = all(abs(float(p) * areas[0] / a - 1) < 1e-3 for p, a in zip(parts, areas, strict=True))
         shown = ", ".join(f"{a:g} x {b:g} um" for a, b in sizes[:4])
         why = f"{group.called} {'are' if group.is_plural else 'is'} drawn in {len(sizes)} different units: {shown}"
-        return self.subject.finding("passives", len(sizes) - 1, why, devices=group.devices, must=even)
+        return self.subject.finding("passives", len(sizes) - 1, why, devices=group.devices, must=even and group.strict)
 
     def banks(self, group: MatchedDevices) -> list[Remark]:
         """Return whether a group lies in several places; resistors apart are milder than capacitors."""
         boxes = [box for placed in group.devices for box in placed.boxes]
-        judged = group.strict or group.words in {_STRING, _RATIO}  # halves of a pair may lie at both sides of its axis
+        judged = group.strict or group.words in {_STRING, _RATIO, _COPIED}
+        own = {placed.id for placed in group.devices if placed.device.type == "capacitor"}
+        halves = own and all(self._images.get(name) in own for name in own)  # they may lie at both sides of the axis
+        judged = judged and not halves
         banks = len(self._banks(boxes)) if judged and not self._array(group) else 1
         return self.subject.finding(
             "passives",
@@ -127,6 +142,69 @@ class Passives:
             devices=group.devices,
             must=group.strict and group.devices[0].device.type != "resistor",
         )
+
+    def blocks(self, group: MatchedDevices) -> list[Remark]:
+        """Return whether resistors in a ratio, of several bars each in one bank, stand side by side as blocks."""
+        several = [p for p in group.devices if group.words == _RATIO and len(p.boxes) > 1]
+        pairs = [(a, b) for a, b in combinations(several, 2) if not a.box.overlaps(b.box)]
+        boxes = [box for placed in group.devices for box in placed.boxes]
+        apart = max((dist(a.centre, b.centre) for a, b in pairs), default=0.0) if len(self._banks(boxes)) == 1 else 0.0
+        why = f"{group.called} stand in blocks side by side: their centres lie {self.subject.um(apart):.3g} um apart"
+        return self.subject.finding("passives.blocks", self.subject.um(apart), why, devices=group.devices)
+
+    def turned(self) -> Iterator[Remark]:
+        """Yield the resistors that lie across others of their kind."""
+        kinds: dict[str, tuple[list[PlacedDevice], list[PlacedDevice]]] = {}
+        for placed in self.subject.placed:
+            if placed.device.type == "resistor" and not self.subject.is_idle(placed):
+                sides = (placed.boxes[0].width(), placed.boxes[0].height())  # one of them is the length of the bar
+                away = [abs(self.subject.um(side) - placed.fingers[0].l_um) for side in sides]
+                if min(sides) <= _SQUARE * max(sides):  # a square has no direction
+                    kinds.setdefault(placed.device.model, ([], []))[away[1] < away[0]].append(placed)
+        for ways in kinds.values():
+            few, others = sorted(ways, key=len)
+            why = f"{names_of(few)} {'lies' if len(few) == 1 else 'lie'} across {names_of(others)} of the same kind"
+            yield from self.subject.finding("passives.turned", len(few), why, devices=few)
+
+    def short(self) -> Iterator[Remark]:
+        """Yield the resistors of several bars in series that are shorter than wide: their heads count as much."""
+        for placed in self.subject.placed:
+            bars, squares = placed.fingers, [finger.l_um / finger.w_um for finger in placed.fingers]
+            if placed.device.type != "resistor" or self.subject.is_idle(placed) or len(bars) < _LONG_STRING:
+                continue
+            why = f"{placed.id} is drawn as {len(bars)} bars {bars[0].l_um:g} um long and {bars[0].w_um:g} um wide"
+            yield from self.subject.finding("passives.short", min(squares), why, devices=[placed])
+
+    def _divides(self, chain: MatchedDevices) -> bool:
+        """Return whether a gate or base senses a voltage between resistors of one width in series."""
+        ends = Counter(net for placed in chain.devices for net in self._ends(placed))
+        joints = [net for net, count in ends.items() if count > 1]
+        sensed = (end.terminal in {"g", "b"} for net in joints for end in self.subject.circuit.nets[net])
+        widths = {round(finger.w_um, 3) for placed in chain.devices for finger in placed.fingers}
+        return len(widths) == 1 and any(sensed)
+
+    def _copied(self, strings: Sequence[MatchedDevices]) -> Iterator[MatchedDevices]:
+        """Yield each resistor that sets a current with those of its kind and width into which mirrors copy currents."""
+        supplies, sources = self.subject.supplies.nets, set[str]()
+        for module in self.subject.roles.groups:
+            if module.type in {"current_mirror", "cascode_pair"}:
+                sources |= {self.subject.circuit.device(name).terminals["d"] for name in module.devices}
+        kinds: dict[tuple[object, ...], tuple[list[MatchedDevices], list[MatchedDevices]]] = {}
+        for chain in strings:
+            nets = {net for placed in chain.devices for net in self._ends(placed)}
+            kind = (
+                chain.devices[0].device.model,
+                *sorted({round(f.w_um, 3) for p in chain.devices for f in p.fingers}),
+            )
+            setters, copies = kinds.setdefault(kind, ([], []))
+            if self._sets_current(chain):
+                setters.append(chain)
+            elif nets & supplies and nets & (sources - supplies):
+                copies.append(chain)
+        for setters, copies in kinds.values():
+            if setters and copies:
+                devices = tuple(placed for chain in (*setters, *copies) for placed in chain.devices)
+                yield MatchedDevices(_COPIED, False, devices, devices)
 
     def _array(self, group: MatchedDevices) -> list[kdb.Box]:
         """Return the plates of the array that a group fills at one pitch; none unless it is large or in a frame."""

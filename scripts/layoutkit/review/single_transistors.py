@@ -1,7 +1,7 @@
 """Findings on transistors one by one: the channels that they are divided into, and dummies at the ends of these.
 
-Also on those on one gate in no matched group, which lie apart or differ, on turned bars of resistors, and on the units
-of matched groups: their order and lengths, and units of the same kind drawn elsewhere.
+Also on those on one gate in no matched group, which lie apart or differ, and on the units of matched groups: their
+order and lengths, and units of the same kind drawn elsewhere.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import klayout.db as kdb
 from layoutkit.circuit.recognise import MODULE_TYPES
 from layoutkit.errors import listed
 from layoutkit.review.matched_devices import is_gate
-from layoutkit.review.matched_roles import PAIR, MatchedDevices
+from layoutkit.review.matched_roles import CASCODES, LOADS, PAIR, MatchedDevices
 from layoutkit.review.subject import gap_between, longer_side, names_of, region_of, turned
 
 if TYPE_CHECKING:
@@ -31,11 +31,8 @@ _FLANK_UM = 2.0  # from a transistor to the dummies beside it [um]
 _FEWEST_BITS = 3  # transistors in parallel from which on they are the bits of a current
 _BESIDE_UM = 1.0  # from a channel to the wires beside it [um]
 _AS_LONG = 1.05  # a channel that is as long as its longer side is longer than wide
-_SQUARE = 0.9  # shorter over longer side of a bar that may lie in either direction
 _FEWEST_CHANNELS = 4  # of a diffusion in which dummies at the ends alone are fewer than its channels
 _MIRROR = MODULE_TYPES["current_mirror"].words
-_LOADS = MODULE_TYPES["load_pair"].words
-_CASCODES = MODULE_TYPES["cascode_pair"].words
 _FEWEST_IN_ORDER = 3  # devices from which on a mirror has a middle
 _FACING_UM = 5.0  # between the transistors of an inverter whose gates could be one line of poly [um]
 _ON_ONE_LINE = 4  # channels at most of a transistor whose gates are lines of poly to the other one
@@ -54,7 +51,7 @@ def lone_transistors(subject: Subject, matching: Matching) -> Iterator[Remark]:
         if not any(set(group.devices) >= set(devices) for group in groups):
             yield from _on_one_gate(subject, matching, gate, devices)
     banks = _banks(subject)
-    for own in banks:
+    for own in (each for each in banks if len({round(placed.fingers[0].l_um, 3) for placed in each}) == 1):
         far = subject.um(max(dist(a.centre, b.centre) for a, b in combinations(own, 2)))
         why = f"{names_of(own)}, whose currents are switched into one net, are not interleaved: "
         why += f"their centres lie up to {far:.3g} um apart"
@@ -62,7 +59,8 @@ def lone_transistors(subject: Subject, matching: Matching) -> Iterator[Remark]:
     guarded = [*(group for group in groups if group.is_ordered), *matching.lone_references()]
     known = {placed for group in guarded for placed in group.devices}
     single = (placed for own in (*gates.values(), *banks) for placed in own if placed not in known)
-    single = (placed for placed in single if not _is_flanked(subject, placed))
+    single = (p for p in single if p.device.terminals["d"] != p.device.terminals["g"])  # diodes copy nothing here
+    single = (placed for placed in single if not (subject.is_full(placed) or _is_flanked(subject, placed)))
     bare = {placed: matching.bare(_group([placed])) for placed in single}
     devices = [placed for placed, ends in bare.items() if ends]
     supplies = subject.supplies  # current sources are named first
@@ -79,12 +77,18 @@ def _group(devices: Sequence[PlacedDevice]) -> MatchedDevices:
 def _banks(subject: Subject) -> list[list[PlacedDevice]]:
     """Return the transistors of one type in parallel, each with a gate of its own: the bits of a current."""
     alike: dict[tuple[object, ...], list[PlacedDevice]] = defaultdict(list)
-    for placed in (p for stage in subject.stages if len({p.device.type for p in stage}) == 1 for p in stage):
-        net, long = placed.device.terminals, round(placed.fingers[0].l_um, 3)
+    for placed in (placed for stage in subject.stages if not _is_driven_by_both(stage) for placed in stage):
+        net = placed.device.terminals
         if placed.id not in subject.both_ways:
-            alike[placed.device.model, net["s"], net["d"], net["b"], long].append(placed)
+            alike[placed.device.model, net["s"], net["d"], net["b"]].append(placed)
     gates = ({placed.device.terminals["g"] for placed in own} for own in alike.values())
     return [own for own, on in zip(alike.values(), gates, strict=True) if len(on) == len(own) >= _FEWEST_BITS]
+
+
+def _is_driven_by_both(stage: Sequence[PlacedDevice]) -> bool:
+    """Return whether signals drive transistors of both types in a stage, as in logic; a diode is a load."""
+    driven = [placed for placed in stage if placed.device.terminals["g"] not in placed.ends]
+    return len({placed.device.type for placed in driven}) > 1
 
 
 def _on_one_gate(subject: Subject, matching: Matching, gate: str, devices: Sequence[PlacedDevice]) -> Iterator[Remark]:
@@ -150,7 +154,8 @@ def _biased(subject: Subject) -> Iterator[PlacedDevice]:
     swings = {*subject.roles.clocks, *supplies}
     for group in subject.roles.groups:
         swings |= {str(group.properties[end]) for end in ("input", "output") if group.type == "inverter"}
-    for stage in filter(is_gate, subject.stages):
+    clocked = (s for s in subject.stages if any(p.device.terminals["g"] in subject.roles.clocks for p in s))
+    for stage in (*filter(is_gate, subject.stages), *clocked):
         swings |= {placed.device.terminals[end] for placed in stage for end in ("g", "d")}
     for placed in working:
         on[placed.device.terminals["g"]].append(placed)
@@ -270,23 +275,6 @@ def far_taps(subject: Subject) -> list[Remark]:
     return subject.finding("rings.taps", away, why, where=far.bbox(), devices=devices)
 
 
-def turned_bars(subject: Subject) -> Iterator[Remark]:
-    """Yield the resistors that lie across others of their kind."""
-    kinds: dict[str, tuple[list[PlacedDevice], list[PlacedDevice]]] = {}
-    for placed in subject.placed:
-        if placed.device.type == "resistor" and not subject.is_idle(placed):
-            sides = (placed.boxes[0].width(), placed.boxes[0].height())  # one of them is the length of the bar
-            away = [abs(subject.um(side) - placed.fingers[0].l_um) for side in sides]
-            if min(sides) > _SQUARE * max(sides):
-                continue  # a square has no direction
-            upright = away[1] < away[0]
-            kinds.setdefault(placed.device.model, ([], []))[upright].append(placed)
-    for ways in kinds.values():
-        few, others = sorted(ways, key=len)
-        why = f"{names_of(few)} {'lies' if len(few) == 1 else 'lie'} across {names_of(others)} of the same kind"
-        yield from subject.finding("passives.turned", len(few), why, devices=few)
-
-
 def few_contacts(subject: Subject) -> list[Remark]:
     """Return the transistors with a single contact on each source or drain where several fit."""
     contact, limit = subject.technology.contact, subject.limits["single-cut.contacts"]
@@ -387,7 +375,7 @@ def _replicas(subject: Subject, groups: Sequence[MatchedDevices]) -> Iterator[Re
     alike: dict[tuple[object, ...], list[MatchedDevices]] = defaultdict(list)
     for group in groups:
         kinds = {_kind(placed) for placed in group.devices}
-        if len(kinds) == 1 and group.words == _LOADS and not group.spread:
+        if len(kinds) == 1 and group.words == LOADS and not group.spread:
             alike[kinds.pop()].append(group)
     for placed in subject.placed:
         net = placed.device.terminals
@@ -418,7 +406,7 @@ def _open_joints(subject: Subject, groups: Sequence[MatchedDevices]) -> list[Rem
 
     Matched transistors and their cascodes are rows of their own.
     """
-    matched = {placed for group in groups if group.strict or group.words == _CASCODES for placed in group.devices}
+    matched = {placed for group in groups if group.strict or group.words == CASCODES for placed in group.devices}
     on: dict[tuple[str, str, str], list[PlacedDevice]] = defaultdict(list)
     for placed in (each for each in subject.placed if each.device.is_mos and not subject.is_idle(each)):
         terminals = placed.device.terminals

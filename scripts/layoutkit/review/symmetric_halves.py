@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import replace
 from functools import cached_property
-from statistics import median
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import klayout.db as kdb
 
@@ -14,35 +13,20 @@ from layoutkit.parasitics.capacitance import capacitances
 from layoutkit.parasitics.net_network import NetParasitics, layout_networks, pair_mismatches
 from layoutkit.parasitics.net_shapes import net_shapes
 from layoutkit.review.finding import Unjudged
+from layoutkit.review.halves import FAR, are_mixed, are_moved, axis_of, exchanged_nets, signal_halves
 from layoutkit.review.matched_devices import is_gate
-from layoutkit.review.matched_roles import exchanged_nets, latched_halves
 from layoutkit.review.stage_order import only_to_capacitors
 from layoutkit.review.subject import box_around, gap_between, region_of, turned, wire_length
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
-    from layoutkit.circuit.constraints import Constraints
+    from layoutkit.circuit.constraints import Constraints, SymmetryGroup
     from layoutkit.parasitics.net_shapes import Capacitances
     from layoutkit.review.finding import Remark
+    from layoutkit.review.halves import Axis, Pair
     from layoutkit.review.matched_roles import MatchedDevices
     from layoutkit.review.subject import PlacedDevice, Subject
-
-    Pair = tuple[PlacedDevice, PlacedDevice]
-
-
-class Axis(NamedTuple):
-    """The axis on which the devices of a structure lie best.
-
-    Attributes:
-        upright: Whether it is vertical.
-        place: Its x, or its y if it is not upright. [dbu]
-        errors: By how far each device or pair misses it. [dbu]
-    """
-
-    upright: bool
-    place: float
-    errors: list[tuple[float, tuple[PlacedDevice, ...]]]
 
 
 class SymmetryReview:
@@ -61,11 +45,13 @@ class SymmetryReview:
     def findings(self) -> Iterator[Remark]:
         """Yield all findings."""
         by_name = self.subject.by_name
-        for structure in self.subject.structure.symmetry:
+        ratios = [{*group.devices} for group in self.groups if group.devices[0].device.type == "resistor"]
+        for structure in (*self.subject.structure.symmetry, *self._halves):
             members: dict[int | None, tuple[list[Pair], list[PlacedDevice]]] = defaultdict(lambda: ([], []))
             for pair in ((by_name[a], by_name[b]) for a, b in structure.pairs if a in by_name and b in by_name):
                 cells = {self._cell.get(placed.index) for placed in pair}
-                if pair[0] is not pair[1] and len(cells) == 1 and pair[0].device.type != "diode":
+                banked = any(own > {*pair} for own in ratios)  # in a bank about its own centre
+                if pair[0] is not pair[1] and len(cells) == 1 and pair[0].device.type != "diode" and not banked:
                     members[cells.pop()][0].append(pair)
             alone = [by_name[name] for name in structure.self_symmetric if name in by_name]
             alone = [placed for placed in alone if placed.device.is_mos and placed.id not in self._banked]
@@ -111,7 +97,9 @@ class SymmetryReview:
 
         Other stages that lie beside those on the axis have one of their own.
         """
-        best = min((_axis(pairs, alone, upright=upright) for upright in (True, False)), key=self._badness)
+        if are_moved(pairs, self.subject.limits["axis"].should or 0.0, self.subject.technology.dbu_um):
+            return []
+        best = min((axis_of(pairs, alone, upright=upright) for upright in (True, False)), key=self._badness)
         beside = self._beside(best)
         if beside:
             parts = [(pairs, alone)]
@@ -119,12 +107,12 @@ class SymmetryReview:
                 parts.append(([p for p in pairs if p in block], [p for p in alone if (p,) in block]))
                 parts[0] = ([p for p in parts[0][0] if p not in block], [p for p in parts[0][1] if (p,) not in block])
             return [each for pairs, alone in parts if pairs for each in self.axis(pairs, alone)]
-        mixed = [(_are_mixed(*devices), error) for error, devices in best.errors if len(devices) > 1]
+        mixed = [(are_mixed(*devices), error) for error, devices in best.errors if len(devices) > 1]
         # Pairs about one centre have no axis that others must keep.
-        centred = any(is_mixed for is_mixed, _ in mixed) and not any(e <= _FAR for is_mixed, e in mixed if not is_mixed)
+        centred = any(is_mixed for is_mixed, _ in mixed) and not any(e <= FAR for is_mixed, e in mixed if not is_mixed)
         strict = [each for each in best.errors if self._is_strict(each[1]) and self._is_measured(*each[1])]
         strict = [] if centred else strict
-        others = [each for each in best.errors if each not in strict]
+        others = [each for each in best.errors if each not in strict and not (centred and len(each[1]) == 1)]
         return [*self._off_axis("axis", best, strict), *self._off_axis("axis.tail", best, others)]
 
     def _beside(self, axis: Axis) -> list[list[tuple[PlacedDevice, ...]]]:
@@ -136,7 +124,7 @@ class SymmetryReview:
             whole = stages.union(*(own for own, _ in joined)), [each, *(one for _, own in joined for one in own)]
             blocks = [block for block in blocks if block not in joined] + [whole]
         spans = [turned(box_around(p.box for _, d in own for p in d), upright=not axis.upright) for _, own in blocks]
-        on_it = [any(error <= _FAR and len(devices) > 1 for error, devices in own) for _, own in blocks]
+        on_it = [any(error <= FAR and len(devices) > 1 for error, devices in own) for _, own in blocks]
         if not any(on_it):  # the middle of blocks is the axis of none
             largest = max(range(len(blocks)), key=lambda each: (len(blocks[each][1]), -each))
             on_it[largest] = True
@@ -159,11 +147,11 @@ class SymmetryReview:
 
     def _badness(self, axis: Axis) -> tuple[int, int, float]:
         """Return how many pairs, then how many pairs and single devices, are far off; and the sum of all errors."""
-        far = [devices for error, devices in axis.errors if error > _FAR]
+        far = [devices for error, devices in axis.errors if error > FAR]
         return sum(map(self._is_strict, far)), len(far), sum(error for error, _ in axis.errors)
 
     def _is_strict(self, devices: Sequence[PlacedDevice]) -> bool:
-        return len(devices) > 1 and not self._switches(devices) and not _are_mixed(*devices)
+        return len(devices) > 1 and not self._switches(devices) and not are_mixed(*devices)
 
     def _is_measured(self, one: PlacedDevice, other: PlacedDevice) -> bool:
         """Return whether two devices share a net or are on images: behind the mirrors of a stage the halves differ."""
@@ -209,23 +197,27 @@ class SymmetryReview:
 
     @cached_property
     def _structure(self) -> Constraints:
-        """The structure of the circuit, and what switches exchange where nothing of it is in that."""
+        """The structure of the circuit, its other halves, and what switches exchange where nothing else is in that."""
         structure, exchanged = self.subject.structure, exchanged_nets(self.subject)
-        if not structure.symmetry and not exchanged.net_pairs:
-            exchanged = latched_halves(self.subject)
-        known = {net for group in structure.symmetry for pair in group.net_pairs for net in pair}
-        known.update(name for group in structure.symmetry for name in group.sides)
+        symmetry = (*structure.symmetry, *self._halves)
+        known = {net for group in symmetry for pair in group.net_pairs for net in pair}
+        known.update(name for group in symmetry for name in group.sides)
         new = {name for pair in (*exchanged.pairs, *exchanged.net_pairs) for name in pair}
-        symmetry = (*structure.symmetry, exchanged) if new and not known & new else structure.symmetry
-        return replace(structure, symmetry=symmetry)
+        return replace(structure, symmetry=(*symmetry, exchanged) if new and not known & new else symmetry)
 
     @cached_property
-    def _images_by_name(self) -> dict[str, str]:
+    def _halves(self) -> list[SymmetryGroup]:
+        """The halves that carry one signal and are in no structure of the circuit."""
+        return list(signal_halves(self.subject))
+
+    @cached_property
+    def images(self) -> dict[str, str]:
+        """Each device of a symmetric pair or of two halves, mapped to its image."""
         pairs = [pair for group in self._structure.symmetry for pair in group.pairs]
         return {one: other for a, b in pairs for one, other in ((a, b), (b, a))}
 
     def _images(self, placed: PlacedDevice) -> list[PlacedDevice]:
-        return self.subject.devices(self._images_by_name[n] for n in placed.names if n in self._images_by_name)
+        return self.subject.devices(self.images[n] for n in placed.names if n in self.images)
 
     def net_pairs(self) -> Iterator[Remark]:
         """Yield the pairs of nets that differ electrically."""
@@ -309,14 +301,13 @@ class SymmetryReview:
         return {pair for pair in pairs if len(pair) == 2 and pair <= known}
 
     def _carry_alike(self, one: str, other: str) -> bool:
-        """Return whether devices of one size have their ends on two nets, or gates of one size where none has."""
+        """Return whether two nets have ends and gates of one size each, unlike the diode of a mirror and its output."""
         ends, gates = [0, 0], [0, 0]
         for placed in (each for each in self.subject.placed if each.device.type != "capacitor"):
             for number, net in enumerate((one, other)):
                 ends[number] += placed.area * (net in placed.ends)
                 gates[number] += placed.area * (net == placed.device.terminals.get("g"))
-        sizes = ends if any(ends) else gates
-        return max(sizes) <= _SAME_SIZE * min(sizes)
+        return all(max(sizes) <= _SAME_SIZE * min(sizes) for sizes in (ends, gates))
 
     def _lengths(self, net: str) -> dict[str, float]:
         """Return the length of the wires of a net on each conductor, away from the plates of its capacitors. [um]"""
@@ -380,7 +371,7 @@ class SymmetryReview:
 
     def _are_images(self, one: str, other: str) -> bool:
         """Return whether two nets join the same terminals on both sides, so that they can be equal."""
-        circuit, images = self.subject.circuit, self._images_by_name
+        circuit, images = self.subject.circuit, self.images
         if not {one, other} <= self.subject.number.keys() or (one in circuit.ports) != (other in circuit.ports):
             return False
         here, there = (
@@ -395,7 +386,7 @@ class SymmetryReview:
     def _as_image(self, name: str, known: Mapping[str, str]) -> str:
         """Return the image of a device; capacitors without one are images of equal ones."""
         device = self.subject.circuit.device(name)
-        if device.type == "capacitor" and name not in self._images_by_name:
+        if device.type == "capacitor" and name not in self.images:
             return f"{device.model} {sorted(device.params.items())}"
         return known.get(name, name)
 
@@ -418,9 +409,17 @@ class SymmetryReview:
             why,
             where=box,
             nets=nets,
+            must=figure == "capacitance" or not all(map(self._only_passes_current, nets)),
             cause=figure,
             difference=difference,
         )
+
+    def _only_passes_current(self, net: str) -> bool:
+        """Return whether an inner net leads currents from drains to sources, whose voltage nothing senses."""
+        circuit = self.subject.circuit
+        ends = {(circuit.device(end.device).is_mos, end.terminal) for end in circuit.nets[net]}
+        switched = any(end.device in self.subject.both_ways for end in circuit.nets[net])
+        return ends == {(True, "d"), (True, "s")} and net not in circuit.ports and not switched
 
 
 def wire_capacitances(subject: Subject, numbers: Collection[int]) -> Capacitances:
@@ -442,38 +441,9 @@ def wire_capacitances(subject: Subject, numbers: Collection[int]) -> Capacitance
     return capacitances(replace(shapes, levels=levels), subject.technology, _DEPTH)
 
 
-def _axis(pairs: Sequence[Pair], alone: Sequence[PlacedDevice], *, upright: bool) -> Axis:
-    """Return the axis of one direction on which most devices lie."""
-    across, along = (0, 1) if upright else (1, 0)
-    middles = [(a.centre[across] + b.centre[across]) / 2 for a, b in pairs]
-    # One pair defines the axis; where several disagree, what stands alone decides as well.
-    place = middles[0] if len(pairs) == 1 else median([*middles, *(placed.centre[across] for placed in alone)])
-    errors: list[tuple[float, tuple[PlacedDevice, ...]]] = []
-    for (a, b), middle in zip(pairs, middles, strict=True):
-        sideways, along_it = abs(middle - place), abs(a.centre[along] - b.centre[along])
-        mixed = _are_mixed(a, b)
-        error = sideways * (sideways > _APART) if mixed else max(sideways, along_it, _unlike(a, b))
-        errors.append((error, (a, b)))
-    errors += [(abs(placed.centre[across] - place), (placed,)) for placed in alone]
-    return Axis(upright, place, errors)
-
-
 def _form(devices: Sequence[PlacedDevice]) -> object:
     """Return what equal pairs have in common: type and area of their channels."""
     return devices[0].device.type, min(placed.area for placed in devices)
-
-
-def _are_mixed(one: PlacedDevice, other: PlacedDevice) -> bool:
-    """Return whether two devices lie about one centre, not an axis."""
-    return min(len(one.boxes), len(other.boxes)) > 1 and one.box.overlaps(other.box)
-
-
-def _unlike(one: PlacedDevice, other: PlacedDevice) -> int:
-    """Return by how much the channels, bars or plates of two devices differ in their sides. [dbu]"""
-    sizes = [sorted((box.width(), box.height()) for box in placed.boxes) for placed in (one, other)]
-    if len(sizes[0]) != len(sizes[1]):
-        return max(abs(one.box.width() - other.box.width()), abs(one.box.height() - other.box.height()), _FAR + 1)
-    return int(max(abs(a - b) for ends in zip(*sizes, strict=True) for a, b in zip(*ends, strict=True)))
 
 
 _PAIRS = frozenset({"differential pair", "cross-coupled pair"})
@@ -484,5 +454,3 @@ _UNLIKE_UM = 3.0  # wires that differ by less are alike [um]
 _SAME_SIZE = 1.2  # times by which devices on two nets may differ that carry the same current
 _DEPTH = 2  # levels up and down whose capacitance counts
 _REACH_UM = 8.0  # of the fields of wires, where the technology does not say [um]
-_FAR = 1000  # an axis that more devices miss by this much is not theirs [dbu]
-_APART = 3000  # pairs about one centre that lie so much nearer to an axis are where they should be [dbu]

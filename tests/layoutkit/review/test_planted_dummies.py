@@ -48,16 +48,24 @@ def test_a_pair_of_which_one_half_is_two_transistors(sizes, drain, expected):
 
 
 @pytest.mark.parametrize(
-    ("number", "clocked", "inverted", "expected"),
-    [(2, True, "inb", {"should"}), (3, True, "inb", {"must"}), (3, False, "inb", set()), (3, True, "d0", set())],
+    ("number", "clocked", "inverted", "guarded", "expected"),
+    [
+        *((2, True, "inb", True, {"should"}), (3, True, "inb", True, {"must"}), (3, False, "inb", True, set())),
+        *((3, True, "d0", True, set()), (1, True, "inb", False, {"must"}), (1, False, "inb", False, set())),
+    ],
 )
-def test_switches_in_the_ring_of_an_input_pair(number, clocked, inverted, expected):
-    """So many inverters' transistors, or sources of current, beside the pair; what they drive switches a current."""
-    assert limit("group-apart.ring", "must") == 2
+def test_switches_in_the_ring_of_an_input_pair(number, clocked, inverted, guarded, expected):
+    """So many inverters' transistors, or sources of current, beside the pair; what they drive switches a current.
+
+    Without poly beside its gates one is as bad as three.
+    """
+    assert (limit("group-apart.ring", "must"), limit("group-apart.unguarded", "must")) == (2, 0)
     planted = Planted()
     planted.mos("M1", "nmos", 0, 0, 4, 1, "x in t vss")
     planted.mos("M2", "nmos", 3.2, 0, 4, 1, f"y {inverted} t vss")
     planted.mos("M3", "nmos", 60, 0, 4, 1, "t bias vss vss")
+    for left in (-0.35, 2.5, 5.6) if guarded else ():
+        planted.box("Poly2", left, -0.3, left + 0.3, 4.3)
     for each in range(number):
         gate = f"c{each}" if clocked else "bias"
         planted.mos(f"MN{each}", "nmos", (6.4, 8.8, -2.6)[each], 0, 4, 1, f"d{each} {gate} vss vss")

@@ -9,7 +9,7 @@ from planted_layout import GF, WIRE, Planted, both, limit, pair, severities, wir
 from layoutkit.circuit import read_netlist
 from layoutkit.circuit.circuit import StatedSupplies
 from layoutkit.circuit.readers.source import NetlistText
-from layoutkit.review.matched_devices import ratio_apart
+from layoutkit.review.mixed_channels import ratio_apart
 from layoutkit.review.passives import joined_by_capacitors
 
 # ---- ratios of resistors
@@ -162,11 +162,12 @@ def test_metal_over_one_bar_of_a_ratio(figure, expected, both_bars):
     assert severities(planted.review(), "passives", "metal covers") == (set() if both_bars else expected)
 
 
-@pytest.mark.parametrize(("x", "expected"), [(8, set()), (3.5, {"must"})])
-def test_another_resistor_in_a_ratio(x, expected):
+@pytest.mark.parametrize(("x", "long", "expected"), [(8, 9, set()), (3.5, 9, {"must"}), (3.5, 10, {"should"})])
+def test_another_resistor_in_a_ratio(x, long, expected):
+    """An equal bar is a neighbour as good as a dummy."""
     planted = Planted()
     for name, at, nets in (("R1", 2, "a m"), ("R2", 5, "b m"), ("R9", x, "y z")):
-        planted.bar(name, at, 0, 1, 10, nets)
+        planted.bar(name, at, 0, 1, long if name == "R9" else 10, nets)
     for net, track in (("a", -4.0), ("b", -5.0), ("m", 24.0), ("vss", -8.0), ("y", -6.0), ("z", 25.0)):
         planted.comb(net, track)
     assert severities(planted.review(), "group-apart", "R9 lies among") == expected

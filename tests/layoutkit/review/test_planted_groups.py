@@ -1,0 +1,129 @@
+"""How channels of matched groups are mixed, what else works as a group, and what is none."""
+
+import pytest
+from planted_layout import SIDE, Planted, both, pair, severities, wired
+from test_planted_lone_transistors import tracks
+
+
+def folded(kind, gap=0.5, fingers=3):
+    """Return a pair whose cascodes or loads are of several channels each, in two rows side by side."""
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, 4, 1, "d1 inp t vss")
+    planted.mos("M2", "nmos", 10, 0, 4, 1, "d2 inn t vss")
+    planted.mos("M3", "nmos", 20, 0, 4, 1, "t bias vss vss")
+    rail, body = ("{drain}", "vss") if kind == "nmos" else ("vdd", "vdd")
+    for number, drain in enumerate(("d1", "d2")):
+        nets = f"o{number} vc {rail.format(drain=drain)} {body}" if kind == "nmos" else f"{drain} vc vdd vdd"
+        x = 40 + number * (fingers * (1 + SIDE) + SIDE + gap)
+        planted.mos(f"M{4 + number}", kind, x, 0, 4, 1, nets, fingers)
+    return tracks(planted, ports=("inp", "inn", "o0", "o1", "bias", "vc", *(("d1", "d2") * (kind == "pmos")))).review()
+
+
+@pytest.mark.parametrize(("gap", "fingers", "expected"), [(0.5, 3, {"should"}), (0.5, 1, set()), (9.0, 3, set())])
+def test_cascodes_of_a_pair_in_blocks(gap, fingers, expected):
+    """Where they lie far apart, each is on its side of an axis."""
+    assert severities(folded("nmos", gap, fingers), "group-apart", "stand in blocks") == expected
+
+
+@both("group-apart.whole", "should")
+@pytest.mark.parametrize("gap", [1.0, 3.0])
+def test_large_transistors_of_a_mirror_in_one_piece(figure, expected, gap):
+    """So far lie the middles of two channels apart; with room between them, that is named instead."""
+    planted, long = Planted(), figure - gap - 2 * SIDE
+    planted.mos("M1", "nmos", 0, 0, 4, long, "ib ib vss vss")
+    planted.mos("M2", "nmos", long + 2 * SIDE + gap, 0, 4, long, "out ib vss vss")
+    review = tracks(planted, ports=("ib", "out")).review()
+    assert severities(review, "group-apart", "are single channels") == (expected if gap < 2 else set())
+
+
+@pytest.mark.parametrize(
+    ("order", "expected"),
+    [
+        *(("AABBBBAA", {"should"}), ("ABBABAAB", set()), ("ABBA", set()), ("BBAABB", set())),
+        *(("ABCDDCBA", {"should"}), ("BACDDCAB", set())),
+    ],
+)
+def test_channels_of_one_device_outside_those_of_another_one(order, expected):
+    """A is the reference; it may lie in the middle of more channels."""
+    planted = Planted()
+    for number, name in enumerate(order):
+        planted.mos(f"M{name}{number}", "nmos", 2.4 * number, 0, 2, 1, f"{name.lower()} a vss vss")
+    review = tracks(planted, ports=("a", "b", "c", "d")).review()
+    assert severities(review, "group-apart", "times as far from its middle") == expected
+
+
+@pytest.mark.parametrize(("gates", "expected"), [("r0 r1 r2", True), ("r0 r1", False)])
+def test_switches_below_the_sources_of_a_mirror(gates, expected):
+    planted = Planted()
+    outputs = ("ib", "o1", "o2")
+    for number, (gate, output) in enumerate(zip(gates.split(), outputs, strict=False)):
+        planted.mos(f"MS{number}", "nmos", 12 * number, 0, 2, 1, f"s{number} {gate} vss vss")
+        planted.mos(f"MM{number}", "nmos", 12 * number + 5, 20, 2, 1, f"{output} ib s{number} vss")
+    review = tracks(planted, ports=(*outputs, *gates.split())).review()
+    named = [each for each in review.findings if "no dummy" in each.why and "switches below a mirror" in each.why]
+    assert bool(named) == expected
+
+
+@pytest.mark.parametrize(("load", "gate", "expected"), [("x", "x", {"should"}), ("x", "b0", set())])
+def test_weights_of_a_current_into_a_diode_need_dummies(load, gate, expected):
+    """Lengths weigh the currents; with one of their gates at the load they are logic."""
+    planted = Planted()
+    for bit in range(3):
+        planted.mos(f"M{bit}", "pmos", 12.0 * bit, 0, 1, 0.5 * 2**bit, f"x b{bit} vdd vdd")
+    planted.mos("M9", "nmos", 60, 0, 4, 1, f"{load} {gate} vss vss")
+    review = tracks(planted, ports=("x", "b0", "b1", "b2")).review()
+    assert severities(review, "group-unlike", "the rows of M2, M1, M0") == expected
+
+
+@pytest.mark.parametrize(("source", "expected"), [("vss", {"should"}), ("out", set())])
+def test_a_diode_is_a_reference_at_a_rail_only(source, expected):
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, 4, 4, f"vcm vcm {source} vss")
+    planted.mos("M2", "nmos", 20, 0, 4, 0.5, "c d vss vss")
+    planted.mos("M3", "pmos", 30, 0, 4, 0.5, "out e vdd vdd")
+    review = tracks(planted, ports=("vcm", "c", "d", "e", "out")).review()
+    assert severities(review, "group-unlike", "M1") == expected
+
+
+@pytest.mark.parametrize(("gate", "expected"), [("ck", {"should"}), ("bias", set())])
+def test_what_switches_in_the_ring_of_cascodes(gate, expected):
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, 4, 1, "o1 vc s1 vss")
+    planted.mos("M2", "nmos", 3.2, 0, 4, 1, "o2 vc s2 vss")
+    planted.mos("M3", "nmos", 20, 0, 4, 1, "s1 inp t vss")
+    planted.mos("M4", "nmos", 30, 0, 4, 1, "s2 inn t vss")
+    planted.mos("M5", "nmos", 40, 0, 4, 1, "t bias vss vss")
+    planted.mos("M6", "nmos", 5.2, 7, 2, 1, f"y {gate} vss vss")
+    planted.mos("M7", "nmos", 50, 0, 2, 1, "ckb ck vss vss")
+    planted.mos("M8", "pmos", 60, 0, 2, 1, "ckb ck vdd vdd")
+    for box in ((-1, -1.4, 9, -1.1), (-1, 10.7, 9, 11), (-1, -1.4, -0.7, 11), (8.7, -1.4, 9, 11)):
+        planted.box("COMP", *box)
+        planted.box("Pplus", *box)
+    for track, net in enumerate(planted.ends):
+        planted.comb(net, -6 if net == "vss" else 18.0 + track, port=net not in {"s1", "s2", "t"})
+    assert severities(planted.review(), "group-apart", "the ring of cascode pair") == expected
+
+
+@pytest.mark.parametrize(("gate", "expected"), [("ck", set()), ("bias", {"should"})])
+def test_what_clocked_logic_drives_needs_no_dummies(gate, expected):
+    planted = Planted()
+    planted.mos("M1", "pmos", 0, 0, 4, 0.5, "y d vdd vdd")
+    planted.mos("M2", "nmos", 10, 0, 4, 0.5, f"y {gate} m vss")
+    planted.mos("M3", "nmos", 20, 0, 4, 0.5, "m e vss vss")
+    planted.mos("M4", "nmos", 30, 0, 4, 1.0, "q y vss vss")
+    planted.mos("M5", "pmos", 40, 0, 4, 1.0, f"q {gate} vdd vdd")
+    review = tracks(planted, ports=("d", "e", "q", gate)).review()
+    assert severities(review, "group-unlike", "M4") == expected
+
+
+@pytest.mark.parametrize(("drain", "expected"), [("outn", {"must"}), ("w", {"should"})])
+def test_a_transistor_among_the_mirrors_that_load_a_pair(drain, expected):
+    """Two diodes and a crossed pair load it; a copy of one of its currents for another stage is no load."""
+    planted = pair()
+    planted.mos("M4", "pmos", 60, 30, 4, 1, "outp outp vdd vdd")
+    planted.mos("M8", "pmos", 68, 30, 4, 0.5, "z q vdd vdd")
+    planted.mos("M5", "pmos", 76, 30, 4, 1, f"{drain} outp vdd vdd")
+    planted.mos("M6", "pmos", 100, 30, 4, 1, "outp outn vdd vdd")
+    planted.mos("M7", "pmos", 108, 30, 4, 1, "outn outn vdd vdd")
+    review = wired(planted, vdd=60.0, z=40.0, q=41.0, w=42.0).review()
+    assert severities(review, "group-apart", "M8 lies among current mirror M4, M5") == expected

@@ -1,0 +1,111 @@
+"""Findings on the halves of circuits without an input pair above a tail: what can be exchanged without a change."""
+
+import pytest
+from planted_layout import GF, WIRE, Planted, both, limit, pair, severities
+
+TRACKS = {"a": 20, "b": 21, "in": 22, "ib": 23, "x": 24, "y": 25, "vdd": 30, "vss": -4}
+HALF = (("nmos", 0, "{a} {i} vss vss"), ("pmos", 8, "{x} {b} vdd vdd"), ("pmos", 16, "{a} {i} {x} vdd"))
+LEFT, RIGHT = {"a": "a", "b": "b", "i": "in", "x": "x"}, {"a": "b", "b": "a", "i": "ib", "x": "y"}
+
+
+def level_shifter(step=None, off=0.0):
+    """Return two halves that drive each other: mirrored about 24 um, or moved by a step; one device of the right off.
+
+    The inner transistors of the right half are off by as much, too, where it is moved.
+    """
+    planted = Planted()
+    for number, (kind, place, nets) in enumerate(HALF):
+        x = 48 - 2.2 - place if step is None else place + step
+        planted.mos(f"ML{number}", kind, place, 0, 2, 1, nets.format(**LEFT))
+        planted.mos(f"MR{number}", kind, x + off * (number == 1), 0, 2, 1, nets.format(**RIGHT))
+    for net, track in TRACKS.items():
+        planted.comb(net, track, port=net not in {"a", "b", "x", "y"})
+    return planted
+
+
+@both("axis", "must", "should")
+def test_halves_that_drive_each_other(figure, expected):
+    """One of three pairs is off, so that its middle is by half."""
+    assert severities(level_shifter(off=2 * figure).review(), "axis") == expected
+
+
+@pytest.mark.parametrize(("off", "expected"), [(0.0, set()), (0.008, {"must"})])
+def test_a_half_may_be_moved_instead_of_mirrored(off, expected):
+    assert severities(level_shifter(step=28.0, off=off).review(), "axis") == expected
+
+
+def test_two_equal_inverters_on_two_inputs_are_no_halves():
+    planted = Planted()
+    for number, (x, y) in enumerate(((0, 0), (17, 1.7))):
+        planted.mos(f"MN{number}", "nmos", x, y, 2, 1, f"o{number} i{number} vss vss")
+        planted.mos(f"MP{number}", "pmos", x + 5 + y, y, 2, 1, f"o{number} i{number} vdd vdd")
+    for net, track in {"o0": 10, "o1": 11, "i0": 12, "i1": 13, "vdd": 16, "vss": -4}.items():
+        planted.comb(net, track)
+    assert not severities(planted.review(), "axis")
+
+
+@pytest.mark.parametrize(("dy", "expected"), [(0.9, {"should"}), (1.1, {"must"})])
+def test_a_bipolar_pair_above_two_resistors(dy, expected):
+    """Its emitters are on two nets, which resistors join to the tail."""
+    planted = Planted()
+    planted.npn("Q1", 0, 20, "c1 in e1")
+    planted.npn("Q2", 40, 20 + dy, "c2 ip e2")
+    for number, nets in enumerate(("t e1", "t e2", "vdd c1", "vdd c2")):
+        planted.bar(f"R{number}", (27, 35, 29.5, 32.5)[number], -20, 1, 8, nets)
+    planted.mos("M1", "nmos", 46, -20, 4, 1, "t bias vss vss")
+    tracks = {"e1": 13, "e2": 12, "c1": 11, "c2": 10, "in": 9, "ip": 8, "vdd": -24, "t": -26, "bias": -28, "vss": -30}
+    for net, track in tracks.items():
+        planted.comb(net, track, port=net not in {"e1", "e2", "t"})
+    assert severities(planted.review(), "axis", "Q") == expected
+
+
+@pytest.mark.parametrize(("sensed", "expected"), [(True, {"must"}), (False, {"should"})])
+def test_the_voltage_between_drains_and_sources_does_not_matter(sensed, expected):
+    """The drains of a pair lead to cascodes over ways that differ by half; ports sense their voltages."""
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 10, 4, 1, "d1 inp t vss")
+    planted.mos("M2", "nmos", 10, 10, 4, 1, "d2 inn t vss")
+    planted.mos("M3", "nmos", 5, 0, 4, 1, "t bias vss vss")
+    far = 13 + 2 * limit("net-pair.ohms", "must") / (GF.conductor("Metal3").sheet_ohm / WIRE)
+    planted.mos("M4", "nmos", 3, 20, 4, 1, "o1 vc d1 vss")
+    planted.mos("M5", "nmos", far, 20, 4, 1, "o2 vc d2 vss")
+    tracks = {"d1": 17, "d2": 18, "inp": 30, "inn": 31, "t": 7, "vc": 32, "o1": 33, "o2": 34, "bias": -3, "vss": -5}
+    for net, track in tracks.items():
+        planted.comb(net, track, port=net != "t" and (sensed or net[0] != "d"))
+    assert severities(planted.review(), "net-pair", "in resistance") == expected
+
+
+@pytest.mark.parametrize(("gate", "expected"), [("outp", set()), ("vb", {"should"})])
+def test_the_diode_and_the_output_of_a_mirror_carry_other_loads(gate, expected):
+    """The second drain of a pair leads 60 um to the left; its loads are a mirror, or two sources on a bias."""
+    planted = pair()
+    planted.mos("M6", "pmos", 20.3, 30, 4, 1, f"outp {gate} vdd vdd")
+    planted.mos("M7", "pmos", 30.3, 30, 4, 1, f"outn {gate} vdd vdd")
+    tracks = {"outp": 24.0, "outn": 25.0, "inp": 18.0, "inn": 19.0, "tail": 7.0, "bias": -3.0, "vss": -5.0}
+    for net, track in {**tracks, "vb": 40.0, "vdd": 42.0}.items():
+        if net in planted.ends:
+            planted.comb(net, track, left=-60 if net == "outn" else None, port=net not in {"tail", "outp"})
+    unsaid = {name: {"must": None, "should": None} for name in ("net-pair.capacitance", "net-pair.resistance")}
+    assert severities(planted.review(limits=unsaid), "net-pair", "are wired differently") == expected
+
+
+@pytest.mark.parametrize(("width", "expected"), [(4, set()), (3, {"must"})])
+def test_single_capacitors_of_two_halves_are_no_bank(width, expected):
+    """Two followers on capacitors that meet, 6 um apart; with unlike tails they are no halves."""
+    planted = Planted()
+    planted.npn("Q1", 0, 20, "vdd ip e1")
+    planted.npn("Q2", 40, 20, "vdd in e2")
+    planted.mos("M1", "nmos", 70, -20, 4, 1, "e1 bias vss vss")
+    planted.mos("M2", "nmos", 80, -20, width, 1, "e2 bias vss vss")
+    tracks = {"e1": 13, "e2": 12, "in": 9, "ip": 8, "vdd": 7, "bias": -28, "vss": -30}
+    for net, track in tracks.items():
+        planted.comb(net, track, right=115 if net in {"e1", "e2"} else None, port=net not in {"e1", "e2"})
+    for number, x in enumerate((100, 111)):
+        net = f"e{number + 1}"
+        planted.plate(f"C{number}", x, 60, 5, f"{net} x")
+        planted.via3(net, x + 2.5, tracks[net])
+        planted.square("Via4", x + 2.5, tracks[net], 0.26)
+        planted.box("Metal5", x + 2.2, tracks[net] - 0.3, x + 2.8, 62)
+    planted.box("Metal4", 99, 58, 117, 59.5)
+    planted.label("x", "Metal4", 100, 58.5)
+    assert severities(planted.review(), "passives", "are split over 2 places") == expected

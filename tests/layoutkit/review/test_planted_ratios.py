@@ -1,0 +1,83 @@
+"""Resistors whose ratio counts: ladders that switches trim, copies of one current, blocks, short and turned bars."""
+
+import pytest
+from planted_layout import Planted, both, severities
+
+TRACKS = {"a": -4, "c": -6, "b": 42, "ta": 46, "tb": 48, "tc": 50, "vss": 52}
+
+
+def ladder(steps, switched=True):
+    """Return a chain of bars from a by b and c to ground, of these lengths, each with a switch across, or none of R3.
+
+    A bar of negative length lies across the others.
+    """
+    planted = Planted()
+    for number, (length, (one, other)) in enumerate(zip(steps, (("a", "b"), ("c", "b"), ("c", "vss")), strict=True)):
+        x = 3.0 * number
+        planted.bar(f"R{number}", x, 0, 1, abs(length), f"{one} {other}", upright=length > 0)
+        if number < 2 or switched:
+            planted.mos(f"M{number}", "nmos", 30 + 5 * number, 0, 4, 0.5, f"{one} t{'abc'[number]} {other} vss")
+    for net, track in TRACKS.items():
+        if net in planted.ends:
+            planted.comb(net, track)
+    return planted
+
+
+@pytest.mark.parametrize(("switched", "expected"), [(True, {"must"}), (False, set())])
+def test_the_steps_of_a_ladder_are_one_ratio(switched, expected):
+    """The last step has another unit; without a switch across it is no step."""
+    planted = ladder((10, 10, 5), switched)
+    assert severities(planted.review(), "passives", "R0, R1, R2 are drawn in 2 different units") == expected
+
+
+@pytest.mark.parametrize(("last", "expected"), [(10, set()), (-10, {"should"})])
+def test_a_step_across_the_others(last, expected):
+    assert severities(ladder((10, 10, last)).review(), "passives", "lies across") == expected
+
+
+@both("passives.blocks", "should")
+@pytest.mark.parametrize("mixed", [False, True])
+def test_blocks_of_a_ratio(figure, expected, mixed):
+    """Two bars each in series, as AABB with as much between the middles, or as ABBA."""
+    planted = Planted()
+    inner = (("A", "B"), ("B", "A"))[mixed]
+    for name, x in zip(("A", *inner, "B"), (0, 2, figure, 2 + figure), strict=True):
+        nets = {"A": ("a am", "m am"), "B": ("b bm", "m bm")}[name]
+        part = sum(name in card.split()[0] for card in planted.cards)
+        planted.bar(f"R{name}{part}", x, 0, 1, 10, nets[part])
+    for net, track in {"a": -4, "b": -5, "m": -6, "vss": -8, "am": 26, "bm": 28}.items():
+        planted.comb(net, track, port=net not in {"am", "bm"})
+    found = severities(planted.review(), "passives", "side by side")
+    assert found == (set() if mixed else expected)
+
+
+@both("passives.short", "should")
+@pytest.mark.parametrize("bars", [3, 4])
+def test_bars_shorter_than_wide(figure, expected, bars):
+    planted = Planted()
+    nets = ["a", *(f"n{number}" for number in range(bars - 1)), "b"]
+    for number in range(bars):
+        low = number + number % 2
+        planted.bar(f"R{number}", 3 * number, 0, 1, figure, f"{nets[low]} {nets[2 * number + 1 - low]}")
+    for number, net in enumerate(nets):
+        planted.comb(net, 10 + number if number % 2 else -4 - number, port=net in {"a", "b"})
+    planted.comb("vss", -20)
+    text = f".subckt TOP a b vss\nR a b vss ppolyf_u W=1u L={figure * bars}u\n.ends\n"
+    assert severities(planted.review(text), "passives", "um long and") == (expected if bars > 3 else set())
+
+
+@pytest.mark.parametrize(("gate", "expected"), [("n2", {"should"}), ("in", set())])
+def test_a_resistor_into_which_a_mirror_copies_the_current_of_another_one(gate, expected):
+    """R1 is at the emitter of a source of current, R2 at a mirror of that or at a stage; they are 10 and 15 um long."""
+    planted = Planted()
+    planted.npn("Q1", 0, 20, "n1 n1 vss")
+    planted.npn("Q2", 40, 20, "n2 n1 e2")
+    for number, nets in enumerate(("n1 n2", "n2 n2", f"v {gate}")):
+        planted.mos(f"M{number}", "pmos", 70 + 8 * number, 20, 4, 1, f"{nets} vdd vdd")
+    planted.bar("R1", 100, -20, 1, 10, "vss e2")
+    planted.bar("R2", 103, -20, 1, 15, "vss v")
+    tracks = {"n1": 13, "n2": 12, "e2": 11, "v": 10, "in": 9, "vdd": 40, "vss": -24}
+    for net, track in tracks.items():
+        if net in planted.ends:
+            planted.comb(net, track, port=net not in {"n1", "n2", "e2"})
+    assert severities(planted.review(), "passives", "R1, R2 are drawn in 2 different units") == expected
