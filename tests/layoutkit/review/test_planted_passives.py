@@ -696,13 +696,13 @@ def test_an_output_through_a_pair(figure, expected):
 
 @pytest.mark.parametrize(("spaces", "expected"), [(1.8, {"should"}), (2.2, set())])
 def test_the_distance_from_which_on_nets_do_not_couple(spaces, expected):
-    """10 um side by side, at so many times the minimum space."""
+    """7 um side by side, at so many times the minimum space."""
     planted = pair()
     planted.cards[-1] = planted.cards[-1].replace("bias", "clk")
     planted.ends["clk"] = planted.ends.pop("bias")
     wired(planted, clk=-3.0)
     space = spaces * GF.conductor("Metal3").space * 1e-3
-    planted.box("Metal3", planted.ends["inp"][0][0], 18 - WIRE / 2, 60, 18 + WIRE / 2, "inp")
+    planted.box("Metal3", planted.ends["inp"][0][0], 18 - WIRE / 2, 57, 18 + WIRE / 2, "inp")
     planted.box("Metal3", planted.ends["clk"][0][0], -3 - WIRE / 2, 80, -3 + WIRE / 2, "clk")
     planted.box("Metal3", 80, -3 - WIRE / 2, 80 + WIRE, 18 - WIRE / 2 - space, "clk")
     planted.box("Metal3", 50, 18 - 1.5 * WIRE - space, 80 + WIRE, 18 - WIRE / 2 - space, "clk")
