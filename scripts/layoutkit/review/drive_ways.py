@@ -246,8 +246,7 @@ def _inside(plates: kdb.Region, point: kdb.Point) -> bool:
 
 def small_resistors(subject: Subject) -> list[Remark]:
     """Return the resistors of few ohm whose wires, to the port of a supply or the next transistor, add much to them."""
-    ohms = {p: sum(resistance(subject.circuit.device(n), subject.technology) or inf for n in p.names)
-            for p in subject.placed if p.device.type == "resistor" and not subject.is_idle(p)}  # fmt: skip
+    ohms = {p: _whole(subject, p) for p in subject.placed if p.device.type == "resistor" and not subject.is_idle(p)}
     small = {placed: ohm for placed, ohm in ohms.items() if _SMALL_OHM[0] <= ohm <= _SMALL_OHM[1]}
     numbers = {subject.number[net]: net for placed in small for net in placed.ends if net in subject.number}
     networks, _ = layout_networks(subject.found, numbers, most_contacts=MOST_CONTACTS) if numbers else ({}, set())
@@ -271,6 +270,15 @@ def small_resistors(subject: Subject) -> list[Remark]:
         "wire-resistance.bar", shares[order[0]], whys[0], where=order[0].box, devices=order, nets=nets, places=spots,
         cause="small resistors",
     )  # fmt: skip
+
+
+def _whole(subject: Subject, placed: PlacedDevice) -> float:
+    """Return the resistance of a resistor, of all that are in parallel or in series; infinite if unknown. [ohm]"""
+    siemens = defaultdict[frozenset[str], float](float)
+    for device in map(subject.circuit.device, placed.names):
+        ohm = resistance(device, subject.technology)
+        siemens[frozenset(device.terminals[end] for end in device.kind.ends)] += 1 / ohm if ohm else 0.0
+    return sum(1 / each if each else inf for each in siemens.values())
 
 
 def _to_next(subject: Subject, network: NetNetwork | None, net: str, end: tuple[str, str]) -> float:

@@ -331,11 +331,12 @@ def test_an_output_stage_behind_the_straps_of_a_mirror(mirror, on_rail, expected
     assert {each.severity for each in through(planted) if "drives an output" in each.why} == expected
 
 
-def at_a_source(length, square=1.4):
-    """Return a resistor of so many squares from a source to ground, whose wire to the port is so long."""
+def at_a_source(length, square=1.4, number=1):
+    """Return resistors of so many squares from a source to ground, whose wire to the port is so long."""
     planted = Planted()
     planted.mos("M1", "nmos", 0, 0, 4, 1, "out in e vss")
-    planted.bar("R1", 8, 5, 8, 8 * square, "e vss", upright=False)
+    for each in range(number):
+        planted.bar(f"R{each + 1}", 8 + 16 * each, 5, 8, 8 * square, "e vss", upright=False)
     tracks = {"out": 6, "in": 7, "e": 8}
     for net, track in tracks.items():
         planted.comb(net, track, port=net != "e")
@@ -357,6 +358,12 @@ def test_the_wires_of_a_resistor_of_few_ohm(figure, expected):
 def test_the_wires_of_a_resistor_of_many_ohm_do_not_count():
     assert severities(at_a_source(1000).review(), "wire-resistance", "R1 has")
     assert not severities(at_a_source(1000, square=2).review(), "wire-resistance", "R1 has")
+
+
+def test_resistors_of_few_ohm_in_parallel_are_one():
+    whys = (next(e.why for e in at_a_source(1000, 0.6, n).review().findings if "R1 has" in e.why) for n in (1, 2))
+    one, two = (float(why.split(" has ")[1].split(" ohm")[0]) for why in whys)
+    assert two == pytest.approx(one / 2, rel=0.01)
 
 
 def rows(ohm):
