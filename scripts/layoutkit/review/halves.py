@@ -39,7 +39,7 @@ def exchanged_nets(subject: Subject) -> SymmetryGroup:
         found: dict[Hashable, Device] = {}
         if net not in subject.supplies and subject.both_ways.issuperset(end.device for end in ends):
             found = {(d.model, d.terminals["g"], d.terminals["b"], d.w, d.l): d for d in devices}
-        if len(found) == len(ends):  # else some are alike, or the net is a control
+        if 0 < len(ends) == len(found):  # else some are alike, or the net is a control
             on[net] = found
     images: dict[str, dict[str, dict[str, str]]] = defaultdict(dict)  # with the switches that are exchanged
     for first, second in combinations(on, 2):

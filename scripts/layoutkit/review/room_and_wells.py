@@ -319,7 +319,7 @@ def bare_rings(subject: Subject) -> Iterator[Remark]:
         for conductor in technology.conductors[1:]:
             metal += subject.shapes(net, conductor.name) & kdb.Region(ring)
         bare = 1 - metal.merged().area() / ring.area() if long > _RING_UM else 0.0
-        why = f"{100 * bare:.3g} % of the ring of {net}, {long:.3g} um long, have no metal over the "
+        why = f"{100 * bare:.3g} % of the ring of {net}, {long:.3g} um long, has no metal over "
         why += technology.conductors[0].name
         yield from subject.finding("well-tap.metal", bare, why, where=ring.bbox(), nets=[net], cause="bare rings")
 
@@ -364,8 +364,9 @@ def floating_bodies(subject: Subject) -> Iterator[Remark]:
             why = f"{net}, the body of {names_of(devices)}, is joined to nothing else: it floats"
             yield from subject.finding("well-tap.floating", len(devices), why, devices=devices, nets=[net])
     wells, taps = subject.role("nwell"), kdb.Region()
-    for net in subject.nets:
-        taps += subject.shapes(net, "n_tap")
+    for number, drawn in subject.extraction.nets.items():
+        if drawn.labels or subject.found.nets[number] in subject.circuit.nets:  # or a port for that well alone
+            taps += subject.extraction.merged(number, "n_tap")
     for deep in subject.role("deep_nwell").each():  # that of a bipolar transistor is its collector
         inside = [placed for placed in subject.placed if deep.inside(placed.box.center())]
         whole = kdb.Region(deep) + wells.interacting(kdb.Region(deep))

@@ -71,8 +71,8 @@ class WireWay(NamedTuple):
             ohms[step.conductor] += step.ohm
         most = sorted(ohms, key=lambda name: (-ohms[name], name))[:2]
         parts = [f"{subject.um(lengths[name]):.3g} um of {name}" for name in most]
-        parts += ["its cuts"] if 2 * sum(ohms.values()) < self.ohm else []
-        return f"{subject.um(self.length):.3g} um, mostly {listed(parts)}"
+        cuts = ", most of the resistance in its cuts" * (2 * sum(ohms.values()) < self.ohm)
+        return f"{subject.um(self.length):.3g} um, mostly {listed(parts)}{cuts}"
 
 
 class _Joint(NamedTuple):

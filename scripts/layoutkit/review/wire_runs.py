@@ -261,7 +261,7 @@ class WireRuns:
         nets = sorted((other for other, length in beside.items() if length > least),
                       key=lambda other: (-beside[other], subject.number[other]))  # fmt: skip
         parts = [f"crosses {names_of(crossed)}"] * bool(crossed) + [f"runs along {listed(nets, most=4)}"] * bool(nets)
-        return replace(finding, why=f"{finding.why}; on its way it {' and '.join(parts)}") if parts else finding
+        return replace(finding, why=f"{finding.why}; the wire {' and '.join(parts)}") if parts else finding
 
     def _nearest(self, place: kdb.Box, reach: int) -> list[tuple[PlacedDevice, set[str]]]:
         """Return the transistors whose channels are nearest to a place, within reach."""

@@ -214,6 +214,15 @@ def test_unlike_wires_of_a_chopper(last, long, expected):
     assert {each.severity for each in planted.review().findings if {"p", "n"} == {*each.nets}} == expected
 
 
+def test_ports_on_nothing_are_no_pair():
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, 4, 0.3, "out in vss vss")
+    planted.ends |= {"spare": [(20.0, 0.0)], "other": [(22.0, 0.0)]}
+    for track, net in enumerate(("out", "in", "vss", "spare", "other")):
+        planted.comb(net, 8.0 + 2 * track, left=-5 - 100 * (net == "other"), right=25)
+    assert not severities(planted.review(), "net-pair")
+
+
 @pytest.mark.parametrize(("width", "fingers", "expected"), [(2, 12, set()), (4, 6, {"should"}), (5, 5, set())])
 def test_the_channels_of_a_second_stage_and_of_the_loads_that_drive_it(width, fingers, expected):
     """The loads have 4 um in all; 25 um are no multiple of it."""

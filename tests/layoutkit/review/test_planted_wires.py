@@ -96,7 +96,7 @@ def test_a_long_wire_is_named_with_what_it_passes(along, low):
     planted.box("Metal4", 38.7, low, 38.98, 24, "z")
     found = planted.review(limits={"wire-length": {"must": None, "should": 1.0}}).findings
     places = (place for each in found if each.id == "wire-length" for place in each.everywhere())
-    (passed,) = (why.partition("; on its way it ")[2] for _, why in places if why.startswith("z has"))
+    (passed,) = (why.partition("; the wire ")[2] for _, why in places if why.startswith("z has"))
     assert ("crosses M5" in passed) == (low < 10)
     assert ("y" in passed.partition(";")[0].partition("runs along ")[2].split(", ")) == (along > 3)
 
