@@ -5,15 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import klayout.db as kdb
+import numpy as np
 
 from layoutkit.parasitics.layout_circuit import FeedPoint, Feeds
 from layoutkit.review.finding import Spot
 from layoutkit.review.room_and_wells import rings_of
-from layoutkit.review.subject import gap_between, kept, names_of
+from layoutkit.review.subject import kept, names_of, region_of
 from layoutkit.review.ways import MESH_CONTACTS, Pieces, from_ports
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from layoutkit.parasitics.net_network import NetNetwork
     from layoutkit.review.finding import Remark
@@ -126,8 +127,9 @@ def joined_rings(subject: Subject) -> Iterator[Remark]:
                 joints = _joints_with(subject, net, ring)
                 places = [each.bbox() for each in (subject.shapes(net, "contact") & kdb.Region(ring)).each()]
                 if joints and places:
-                    far = max(min(gap_between(place, joint) for joint in joints) for place in places)
-                    found.append((subject.um(far), _number(subject, joints), box))
+                    half = subject.technology.to_dbu(_ONE_PLACE_UM) // 2
+                    number = region_of(joint.enlarged(half, half) for joint in joints).merged().count()
+                    found.append((subject.um(_farthest(places, joints)), number, box))
         for far, number, box in found:
             inside = [placed for placed in subject.placed if box.contains(placed.box.center())]
             why = f"the ring of {net} around {names_of(inside)}" if inside else f"a ring of {net} around nothing"
@@ -156,10 +158,12 @@ def _joints_with(subject: Subject, net: str, ring: kdb.Polygon) -> list[kdb.Box]
     return [joint for joint in joints if not joint.empty()] if None not in roots else []
 
 
-def _number(subject: Subject, joints: Iterable[kdb.Box]) -> int:
-    """Return at how many places joints are, apart from each other."""
-    places: list[list[kdb.Box]] = []
-    for joint in joints:
-        near = [each for each in places if any(subject.um(gap_between(joint, x)) <= _ONE_PLACE_UM for x in each)]
-        places = [each for each in places if each not in near] + [[joint, *(x for each in near for x in each)]]
-    return len(places)
+def _farthest(places: Iterable[kdb.Box], joints: Sequence[kdb.Box]) -> float:
+    """Return how far the farthest place is from the joint nearest to it. [dbu]"""
+    left, bottom, right, top = np.array([(box.left, box.bottom, box.right, box.top) for box in joints]).T
+
+    def nearest(place: kdb.Box) -> float:
+        x = np.maximum(0, np.maximum(left - place.right, place.left - right))
+        return float(np.hypot(x, np.maximum(0, np.maximum(bottom - place.top, place.bottom - top))).min())
+
+    return max(map(nearest, places))
