@@ -88,7 +88,8 @@ def _nested(subject: Subject, group: MatchedDevices) -> list[Remark]:
         if each.device.terminals["d"] == each.device.terminals["g"]:
             figures.append(("group-apart.reference", away[each] / max(mean, 1.0), each))
     for name in ("group-apart.reference", "group-apart.nested"):
-        most, outer = max(((most, each.id) for known, most, each in figures if known == name), default=(0.0, ""))
+        own = ((most, -each.index, each.id) for known, most, each in figures if known == name)
+        most, _, outer = max(own, default=(0.0, 0, ""))
         what = "the others" if name == "group-apart.reference" else "those of an equal one"
         why = f"the channels of {outer} in {group.called} lie {most:.3g} times as far from its middle as {what}"
         found = found or subject.finding(name, most, why, devices=group.devices, cause=name)

@@ -158,6 +158,17 @@ def test_what_a_net_joins_over_most_of_the_layout(figure, expected):
     assert severities(planted.review(), "flow-order", "the devices on n") == expected
 
 
+@pytest.mark.parametrize(("one", "other"), [("a", "b"), ("b", "a")])
+def test_a_switch_between_two_nets_and_a_transistor_from_one_to_the_other_are_no_gate(one, other):
+    """Whatever the names: the gate of the second one is an end of the first one."""
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, 2, 0.5, f"{one} in {other} vss")
+    planted.mos("M2", "nmos", 40, 0, 2, 0.5, f"{one} {other} vss vss")
+    for track, net in enumerate(planted.ends):
+        planted.comb(net, 6.0 + track)
+    assert not severities(planted.review(), "flow-order", "parts of one function")
+
+
 @pytest.mark.parametrize("stacked", [True, False])
 @both("flow-order.parts", "should")
 def test_a_gate_of_two_transistors_in_series_of_each_type(figure, expected, stacked):
