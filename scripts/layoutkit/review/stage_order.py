@@ -282,10 +282,9 @@ def parts_apart(subject: Subject) -> list[Remark]:
         net = placed.device.terminals
         if placed.device.is_mos and not subject.is_idle(placed):
             ends = sorted(placed.ends - own)
-            if len(ends) == 2:
-                alike[(" ", *ends)].append(placed)  # apart from those below, whatever the names
-            elif net["g"] not in own and net["g"] != net["d"]:
-                alike[(*ends, net["g"])].append(placed)
+            key = (" ", *ends) if len(ends) == 2 else (*ends, net["g"])  # apart, whatever the names
+            if len(ends) == 2 or (net["g"] not in own and net["g"] != net["d"]):
+                alike[key].append(placed)
     outputs: dict[tuple[str, str, str], list[PlacedDevice]] = defaultdict(list)  # inverters switched at a source
     for placed in [p for devices in alike.values() for p in devices if p.device.id not in subject.both_ways]:
         outputs["", placed.device.terminals["d"], placed.device.terminals["g"]].append(placed)
