@@ -71,7 +71,7 @@ def turned(subject: Subject, array: Array) -> list[Remark]:
 
 def unlike(subject: Subject, array: Array) -> list[Remark]:
     """Return whether the cells differ in the places or sizes of their devices."""
-    first, *others = array.cells
+    first, *others = sorted(array.cells, key=lambda cell: min(placed.index for placed in cell))  # not as cards lie
     off = [(_unlike(first, other, array.keys), other) for other in others]
     worst = subject.um(max(error for error, _ in off))
     wrong = [other for error, other in off if error]

@@ -439,7 +439,8 @@ def _broken(subject: Subject, rules: Sequence[str]) -> Iterator[tuple[str, kdb.B
     for rule in report["violations"]:
         place = rule["locations"][0]
         box = kdb.DBox(*(place.get("box") or (place["x"], place["y"], place["x"], place["y"])))
-        why = f"{rule['count']} places break {rule['rule_id']}: {rule['rule_description']}"
+        places = "1 place breaks" if rule["count"] == 1 else f"{rule['count']} places break"
+        why = f"{places} {rule['rule_id']}: {rule['rule_description']}"
         yield why, box.to_itype(subject.technology.dbu_um)
 
 

@@ -350,6 +350,14 @@ def test_equal_bits_of_a_flat_netlist(off, turned, expected):
     assert severities(bits(off, turned).review(), "repeated", "unlike") == expected
 
 
+def test_which_bits_are_unlike_the_others_does_not_hang_on_the_order_of_the_cards():
+    planted, found = bits(1.1), []
+    for cards in (planted.cards, planted.cards[::-1]):
+        review = planted.review("\n".join([f".subckt TOP {' '.join(planted.ports)}", *cards, ".ends", ""]))
+        found.append([(each.measured, sorted(each.devices)) for each in review.findings if each.id == "repeated"])
+    assert found[0] == found[1] != []
+
+
 def test_a_pair_of_switches_off_its_axis_is_no_must():
     planted = Planted()
     for number, (x, y) in enumerate(((0, 0), (8, 4))):
