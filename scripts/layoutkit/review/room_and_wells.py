@@ -319,7 +319,7 @@ def bare_rings(subject: Subject) -> Iterator[Remark]:
         for conductor in technology.conductors[1:]:
             metal += subject.shapes(net, conductor.name) & kdb.Region(ring)
         bare = 1 - metal.merged().area() / ring.area() if long > _RING_UM else 0.0
-        why = f"{100 * bare:.3g} % of the ring of {net}, {long:.3g} um long, has no metal over "
+        why = f"{100 * bare:.3g} % of the ring of {net}, {long:.3g} um long, has no metal of that net over "
         why += technology.conductors[0].name
         yield from subject.finding("well-tap.metal", bare, why, where=ring.bbox(), nets=[net], cause="bare rings")
 
