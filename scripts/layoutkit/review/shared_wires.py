@@ -61,7 +61,7 @@ def _shared_way(electrical: Electrical, net: str) -> list[Remark]:
         return []
     drops = electrical.drops(net, network, still, {(loud, "s"): peaks[loud]})
     volts = {p: drops[p] / electrical.supply_v(p) for p, _ in still if p in drops}
-    worst = max(volts, key=lambda each: (volts[each], -each.index), default=loud)
+    worst = max(volts, key=lambda each: (float(f"{volts[each]:.6g}"), -each.index), default=loud)
     why = f"{loud.id} shifts {net} at {worst.id} by up to {1000 * drops.get(worst, 0.0):.3g} mV: they share wires"
     return subject.finding("supply-drop.shared", volts.get(worst, 0.0), why, devices=[worst, loud], nets=[net])
 
@@ -92,7 +92,11 @@ def _sensed(electrical: Electrical, net: str) -> Iterator[Remark]:
         return
     if any(subject.is_full(placed) for placed, *_ in electrical.currents_of(net)):
         taps = electrical.drops(net, network, drawing)
-        worst = max((p for p, _ in drawing if p in taps), key=lambda each: (taps[each], -each.index), default=None)
+        worst = max(
+            (p for p, _ in drawing if p in taps),
+            key=lambda each: (float(f"{taps[each]:.6g}"), -each.index),
+            default=None,
+        )
         if worst is not None:
             why = f"{worst.id} takes {net} where it is {1000 * taps[worst]:.3g} mV off the voltage at its port"
             share = taps[worst] / electrical.supply_v(worst)
@@ -103,7 +107,11 @@ def _sensed(electrical: Electrical, net: str) -> Iterator[Remark]:
     if feeds:
         source, end = min(feeds, key=lambda each: (electrical.on_ohm(each[0]), each[0].index))
         own, taps = electrical.on_ohm(source), electrical.drops(net, network, drawing, {(source, end): 1.0})
-        worst = max((p for p, _ in drawing if p in taps), key=lambda each: (taps[each], -each.index), default=None)
+        worst = max(
+            (p for p, _ in drawing if p in taps),
+            key=lambda each: (float(f"{taps[each]:.6g}"), -each.index),
+            default=None,
+        )
         if worst is not None:
             why = f"between the port of {net} and where {worst.id} takes it, its load current passes "
             why += f"{taps[worst]:.3g} ohm; {source.id} has {own:.3g} ohm itself"
