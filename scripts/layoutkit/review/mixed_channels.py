@@ -46,7 +46,8 @@ def _halves(matching: Matching, group: MatchedDevices) -> list[Remark]:
         cause="not interleaved",
         must=bare and group.is_even and matching.makes_offset(group),
     )
-    if group.words in {CASCODES, CROSSED, LOADS} and len(group.devices) == _HALVES and not _is_apart(matching, group):
+    two = len(group.devices) == _HALVES and not _is_apart(matching, group) and not _is_pumped(subject, group)
+    if two and group.words in {CASCODES, CROSSED, LOADS}:
         pairs = [(group.devices[0], group.devices[1])]
     return (
         found
@@ -55,6 +56,16 @@ def _halves(matching: Matching, group: MatchedDevices) -> list[Remark]:
         or _nested(subject, group)
         or _whole(matching, group)
     )
+
+
+def _is_pumped(subject: Subject, group: MatchedDevices) -> bool:
+    """Return whether inverters drive the drains of a group through capacitors, as those of a charge pump's switches."""
+    driven = {str(each.properties["output"]) for each in subject.roles.groups if each.type == "inverter"}
+    drains = {placed.device.terminals.get("d", "") for placed in group.devices}
+    plates = (
+        d for d in subject.circuit.devices if d.type == "capacitor" and not driven.isdisjoint(d.terminals.values())
+    )
+    return drains <= {net for each in plates for net in each.terminals.values()}
 
 
 def _is_apart(matching: Matching, group: MatchedDevices) -> bool:
@@ -88,7 +99,7 @@ def _nested(subject: Subject, group: MatchedDevices) -> list[Remark]:
         if each.device.terminals["d"] == each.device.terminals["g"]:
             figures.append(("group-apart.reference", away[each] / max(mean, 1.0), each))
     for name in ("group-apart.reference", "group-apart.nested"):
-        own = ((most, -each.index, each.id) for known, most, each in figures if known == name)
+        own = ((float(f"{most:.6g}"), -each.index, each.id) for known, most, each in figures if known == name)
         most, _, outer = max(own, default=(0.0, 0, ""))
         what = "the others" if name == "group-apart.reference" else "those of an equal one"
         why = f"the channels of {outer} in {group.called} lie {most:.3g} times as far from its middle as {what}"

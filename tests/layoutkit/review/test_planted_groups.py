@@ -25,6 +25,30 @@ def test_cascodes_of_a_pair_in_blocks(gap, fingers, expected):
     assert severities(folded("nmos", gap, fingers), "group-apart", "stand in blocks") == expected
 
 
+@pytest.mark.parametrize(("is_pump", "expected"), [(True, set()), (False, {"should"})])
+def test_crossed_switches_of_a_pump_in_blocks(is_pump, expected):
+    """Inverters drive their drains through capacitors, or nothing does, as in a latch."""
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, 4, 1, "a b vss vss", 3)
+    planted.mos("M2", "nmos", 6, 0, 4, 1, "b a vss vss", 3)
+    for number in (0, 1):
+        planted.mos(f"MN{number}", "nmos", 20 + 8 * number, 0, 4, 0.5, f"ck{number} in{number} vss vss")
+        planted.mos(f"MP{number}", "pmos", 24 + 8 * number, 0, 4, 0.5, f"ck{number} in{number} vdd vdd")
+    heights = {"a": 20, "b": 22, "ck0": 24, "ck1": 26, "vss": -6, "vdd": 30, "in0": 12, "in1": 14}
+    for net, track in heights.items():
+        right = 70 if net in {"a", "b", "ck0", "ck1", "vss"} else None
+        planted.comb(net, track, right=right, port=net not in {"a", "b", "ck0", "ck1"})
+    for number, (top, bottom) in enumerate((("a", "ck0"), ("b", "ck1"))):
+        x, low = 50 + 12 * number, bottom if is_pump else "vss"
+        planted.plate(f"C{number}", x, 50, 5, f"{top} {low}")
+        planted.via3(top, x + 1, heights[top])
+        planted.square("Via4", x + 1, heights[top], 0.26)
+        planted.box("Metal5", x + 0.8, heights[top] - 0.2, x + 1.2, 54, top)
+        planted.via3(low, x + 4, heights[low])
+        planted.box("Metal4", x + 3.8, heights[low] - 0.2, x + 4.2, 49.5, low)
+    assert severities(planted.review(), "group-apart", "stand in blocks") == expected
+
+
 @both("group-apart.whole", "should")
 @pytest.mark.parametrize("gap", [1.0, 3.0])
 def test_large_transistors_of_a_mirror_in_one_piece(figure, expected, gap):
