@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from layoutkit.rectangle import overlaps
 from layoutkit.route.equal_loads import capacitance
-from layoutkit.route.occupancy import overlaps
 from layoutkit.route.router import cuts_of, route
 from layoutkit.route.routes import RouteOptions, rect_of
 

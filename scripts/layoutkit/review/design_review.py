@@ -18,21 +18,18 @@ from layoutkit.review import (
     supply_ways,
 )
 from layoutkit.review.coupling import Coupling
-from layoutkit.review.covered_devices import CoveredDevices
+from layoutkit.review.covered_devices import CoveredDevices, joined_rings, tap_ways
 from layoutkit.review.dead_metal import DeadMetal
-from layoutkit.review.drive_ways import oscillators
+from layoutkit.review.drive_ways import oscillators, shared_wires
 from layoutkit.review.electrical import Electrical
 from layoutkit.review.finding import SEVERITIES, Review, Unjudged, by_cause, limits_with
-from layoutkit.review.matched_devices import Matching
+from layoutkit.review.matched_devices import Matching, mixed_channels
 from layoutkit.review.matched_roles import matched_groups
-from layoutkit.review.mixed_channels import mixed_channels
 from layoutkit.review.passives import Passives
 from layoutkit.review.ports_and_cuts import PortsAndCuts
 from layoutkit.review.repeated_cells import arrays_of, cell_numbers, loads, matrix, repeated, scattered_units
-from layoutkit.review.shared_wires import shared_wires
 from layoutkit.review.subject import Subject
 from layoutkit.review.symmetric_halves import SymmetryReview
-from layoutkit.review.tap_ways import joined_rings, tap_ways
 from layoutkit.review.ways import detours, unlike_rows
 from layoutkit.review.wire_runs import WireRuns
 

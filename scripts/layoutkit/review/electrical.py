@@ -14,10 +14,10 @@ from layoutkit.errors import listed
 from layoutkit.extract.current_limits import LONGEST_CELL_UM, End, largest_flow
 from layoutkit.extract.metal_mesh import capacities, mesh_of
 from layoutkit.parasitics.net_network import layout_networks, not_joined
+from layoutkit.review.covered_devices import far_taps
 from layoutkit.review.currents import SIGNS, THRESHOLD
 from layoutkit.review.finding import Remark, Spot, Unjudged
 from layoutkit.review.subject import MOST_CONTACTS, PlacedDevice, Subject, box_around, names_of
-from layoutkit.review.tap_ways import far_taps
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

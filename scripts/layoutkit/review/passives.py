@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 import klayout.db as kdb
 
 from layoutkit.circuit.recognise import MODULE_TYPES
-from layoutkit.review.matched_devices import MOST_PARTS, widest_gap
+from layoutkit.review.matched_devices import MOST_PARTS, ratio_apart, widest_gap
 from layoutkit.review.matched_roles import MatchedDevices
-from layoutkit.review.mixed_channels import ratio_apart
 from layoutkit.review.repeated_cells import off_pitch
 from layoutkit.review.subject import box_around, centre_of, gap_between, names_of, region_of, turned
 from layoutkit.review.symmetric_halves import wire_capacitances

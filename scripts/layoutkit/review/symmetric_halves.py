@@ -13,8 +13,8 @@ from layoutkit.parasitics.capacitance import capacitances
 from layoutkit.parasitics.net_network import NetParasitics, layout_networks, pair_mismatches
 from layoutkit.parasitics.net_shapes import net_shapes
 from layoutkit.review.finding import Unjudged
-from layoutkit.review.halves import FAR, are_mixed, are_moved, axis_of, exchanged_nets, signal_halves
 from layoutkit.review.matched_devices import is_gate
+from layoutkit.review.matched_roles import FAR, are_mixed, are_moved, axis_of, exchanged_nets, signal_halves
 from layoutkit.review.stage_order import only_to_capacitors
 from layoutkit.review.subject import box_around, gap_between, region_of, turned, wire_length
 
@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from layoutkit.circuit.constraints import Constraints, SymmetryGroup
     from layoutkit.parasitics.net_shapes import Capacitances
     from layoutkit.review.finding import Remark
-    from layoutkit.review.halves import Axis, Pair
-    from layoutkit.review.matched_roles import MatchedDevices
+    from layoutkit.review.matched_roles import Axis, MatchedDevices, Pair
     from layoutkit.review.subject import PlacedDevice, Subject
 
 

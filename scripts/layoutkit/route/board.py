@@ -8,8 +8,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from layoutkit.errors import GeometryError
+from layoutkit.rectangle import Occupancy, Shape
 from layoutkit.route.metal import cut_index
-from layoutkit.route.occupancy import Occupancy, Shape
 from layoutkit.route.tracks import EdgeCosts, EdgeCounts, Search, Tracks, coordinates, inside, spanning
 
 if TYPE_CHECKING:
@@ -19,9 +19,8 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from layoutkit.rectangle import Rect
+    from layoutkit.rectangle import FixedMetal, Rect
     from layoutkit.route.metal import NetMetal
-    from layoutkit.route.occupancy import FixedMetal
     from layoutkit.route.routes import Gauge, NetRequest, RouteOptions, Via
     from layoutkit.route.routing_stack import Stack
 

@@ -27,9 +27,9 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
+from layoutkit.rectangle import too_close
 from layoutkit.route.board import Sheet
 from layoutkit.route.metal import Finisher, NetMetal, cut_index, pads, wire_rects
-from layoutkit.route.occupancy import too_close
 from layoutkit.route.routes import Patch, Via, Wire
 from layoutkit.route.routing_stack import fixed_metal, make_stack
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from layoutkit.route.occupancy import holds, overlaps, too_close, touches
+from layoutkit.rectangle import holds, overlaps, too_close, touches
 from layoutkit.route.routes import Gauge, Patch, Via, Wire
 from layoutkit.route.routing_stack import CutArray, attached_to_wide, dense_array, wide_parts
 
@@ -15,8 +15,7 @@ if TYPE_CHECKING:
 
     import klayout.db as kdb
 
-    from layoutkit.rectangle import Rect
-    from layoutkit.route.occupancy import Occupancy, Shape
+    from layoutkit.rectangle import Occupancy, Rect, Shape
     from layoutkit.route.routes import Point
     from layoutkit.route.routing_stack import Stack
     from layoutkit.route.tracks import Tracks

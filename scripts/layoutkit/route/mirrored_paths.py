@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from layoutkit.rectangle import Shape, too_close
 from layoutkit.route.metal import metal_of_paths
 from layoutkit.route.mirroring import Bridge, Bridging, Fold
-from layoutkit.route.occupancy import Shape, too_close
 from layoutkit.route.routes import Gauge
 from layoutkit.route.tracks import EdgeCosts, EdgeCounts
 from layoutkit.route.tree import Linked, box_of, distance_to, grow, joined, keep_cuts_apart, nodes_of

@@ -9,11 +9,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from layoutkit.errors import GeometryError, sentences
+from layoutkit.rectangle import Occupancy, Shape
 from layoutkit.route.board import Board, Hugging
 from layoutkit.route.metal import cut_index
 from layoutkit.route.mirroring import misfits
 from layoutkit.route.negotiation import NOT_TRIED, Negotiation
-from layoutkit.route.occupancy import Occupancy, Shape
 from layoutkit.route.routes import Mirrored, NetRequest, RouteOptions, RoutingResult
 from layoutkit.route.routing_stack import fixed_metal, make_stack
 
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 
     import klayout.db as kdb
 
-    from layoutkit.rectangle import Rect
-    from layoutkit.route.occupancy import FixedMetal
+    from layoutkit.rectangle import FixedMetal, Rect
     from layoutkit.route.routes import RoutedNet
     from layoutkit.route.routing_stack import Obstacle, Stack
     from layoutkit.technology import Technology

@@ -21,7 +21,7 @@ from math import ceil, sqrt
 from typing import TYPE_CHECKING, NamedTuple
 
 from layoutkit.errors import TechnologyError
-from layoutkit.route.occupancy import FixedMetal, holds, too_close, touches
+from layoutkit.rectangle import FixedMetal, holds, too_close, touches
 from layoutkit.route.routes import rect_of
 
 if TYPE_CHECKING:
@@ -29,8 +29,7 @@ if TYPE_CHECKING:
 
     import klayout.db as kdb
 
-    from layoutkit.rectangle import Rect
-    from layoutkit.route.occupancy import Shape
+    from layoutkit.rectangle import Rect, Shape
     from layoutkit.route.routes import Gauge, NetRequest
     from layoutkit.technology import Technology
     from layoutkit.technology.technology import Conductor, Cut

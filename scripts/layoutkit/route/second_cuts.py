@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import klayout.db as kdb
 
+from layoutkit.rectangle import Occupancy, Shape, touches
 from layoutkit.route.metal import Finisher, NetMetal, cut_index, pads, wire_rects
-from layoutkit.route.occupancy import Occupancy, Shape, touches
 from layoutkit.route.routes import Patch, SingleCut
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import klayout.db as kdb
 
+from layoutkit.rectangle import FixedMetal
 from layoutkit.route.board import HARD
 from layoutkit.route.metal import Finisher, metal_of_paths
-from layoutkit.route.occupancy import FixedMetal
 from layoutkit.route.routes import NetRequest, Patch, Terminal
 from layoutkit.route.tree import Linked, grow, joined
 

@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from layoutkit.rectangle import Rect
-    from layoutkit.route.occupancy import Shape
+    from layoutkit.rectangle import Rect, Shape
     from layoutkit.route.routes import Gauge, Point, Via
     from layoutkit.route.routing_stack import Stack
 

@@ -9,7 +9,7 @@ from planted_layout import GF, WIRE, Planted, both, limit, pair, severities, wir
 from layoutkit.circuit import read_netlist
 from layoutkit.circuit.circuit import StatedSupplies
 from layoutkit.circuit.readers.source import NetlistText
-from layoutkit.review.mixed_channels import ratio_apart
+from layoutkit.review.matched_devices import ratio_apart
 from layoutkit.review.passives import joined_by_capacitors
 
 # ---- ratios of resistors

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from layoutkit.rectangle import Occupancy, Shape, too_close
 from layoutkit.route import NetRequest, Terminal, Via, route
 from layoutkit.route.metal import Finisher, cut_index
-from layoutkit.route.occupancy import Occupancy, Shape, too_close
 from layoutkit.route.router import cuts_of
 from layoutkit.route.routes import Gauge
 from layoutkit.route.routing_stack import CutArray, dense_array, make_stack

@@ -7,10 +7,10 @@ import pytest
 from route_fields import as_obstacles
 from route_oracle import faults
 
+from layoutkit.rectangle import Occupancy
 from layoutkit.route import NetRequest, RouteOptions, Terminal, Via, Wire, route
 from layoutkit.route.equal_loads import BumpCheck
 from layoutkit.route.metal import Finisher, NetMetal
-from layoutkit.route.occupancy import Occupancy
 from layoutkit.route.routes import EqualLengths
 from layoutkit.route.routing_stack import make_stack
 from layoutkit.technology import load

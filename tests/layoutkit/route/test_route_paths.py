@@ -12,11 +12,11 @@ from route_fields import AREA, as_obstacles, field
 from route_oracle import faults, net_cuts
 
 from layoutkit.errors import GeometryError, TechnologyError
+from layoutkit.rectangle import Occupancy, Shape
 from layoutkit.route import NetRequest, Patch, RouteOptions, Terminal, Via, Wire, route
 from layoutkit.route.board import Sheet
 from layoutkit.route.metal import Finisher, NetMetal, Share
 from layoutkit.route.negotiation import PATIENCE
-from layoutkit.route.occupancy import Occupancy, Shape
 from layoutkit.route.routes import Gauge
 from layoutkit.route.routing_stack import make_stack
 from layoutkit.route.second_cuts import SecondCuts, WiredNet
