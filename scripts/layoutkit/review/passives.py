@@ -221,7 +221,8 @@ class Passives:
         steps = [{b - a for a, b in pairwise(line)} for line in (columns, rows)]
         frame = {(x, y) for x in columns for y in rows if x in (columns[0], columns[-1]) or y in (rows[0], rows[-1])}
         whole = len(alike | idle) == len(columns) * len(rows)
-        bare = alike.keys() & frame and min(len(columns), len(rows)) < _MATRIX
+        filled = len(idle.keys() - alike.keys()) >= len(alike)  # dummies keep the pitch between the units
+        bare = alike.keys() & frame and min(len(columns), len(rows)) < _MATRIX and not filled
         if others or not whole or max(map(len, steps)) > 1 or bare:
             return []
         return list((alike | idle).values())

@@ -225,6 +225,20 @@ def test_an_array_in_a_frame_of_dummies_is_one_place(missing, gap, places, dummi
     assert severities(review, "passives", f"have {12 - len(missing)} dummies around 4 units") == dummies
 
 
+@pytest.mark.parametrize(("missing", "expected"), [(set(), set()), ({(1, 0)}, {"must"})])
+def test_units_at_the_edge_of_an_array_of_dummies_are_in_one_place(missing, expected):
+    """Units at three corners and one side of nine places, dummies at the others; rows lie 5.5 um apart."""
+    units = [(0, 0), (2, 0), (0, 2), (2, 1)]
+    planted = bank([(8.0 * x, 10.5 * y) for x, y in units])
+    for x, y in ((x, y) for x in range(3) for y in range(3) if (x, y) not in {*units, *missing}):
+        left, low = 8.0 * x, 10.5 * y
+        planted.plate("", left, low, 5, "tied tied")
+        planted.cards.pop()
+        planted.box("Metal5", left - 0.8, low - 0.8, left + 1, low + 1, "tied")
+        planted.square("Via4", left - 0.5, low - 0.5, 0.26)
+    assert severities(planted.review(), "passives", "are split over") == expected
+
+
 @pytest.mark.parametrize(("lines", "expected"), [(3, {"must"}), (4, set())])
 def test_rows_and_columns_of_units_far_apart_are_one_array(lines, expected):
     places = [(11 * x, 11 * y) for y in range(lines) for x in range(lines)]
