@@ -25,7 +25,7 @@ from layoutkit.review.supply_ways import mirrored, neck_findings, necks, port_ra
 from layoutkit.review.ways import MESH_CONTACTS, rectangles
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
     from layoutkit.parasitics.net_network import NetNetwork
@@ -442,7 +442,7 @@ def _shared_way(electrical: Electrical, net: str) -> list[Remark]:
         return []
     drops = electrical.drops(net, network, still, {(loud, "s"): peaks[loud]})
     volts = {p: drops[p] / electrical.supply_v(p) for p, _ in still if p in drops}
-    worst = max(volts, key=lambda each: (float(f"{volts[each]:.6g}"), -each.index), default=loud)
+    worst = _largest(volts, volts) or loud
     why = f"{loud.id} shifts {net} at {worst.id} by up to {1000 * drops.get(worst, 0.0):.3g} mV: they share wires"
     return subject.finding("supply-drop.shared", volts.get(worst, 0.0), why, devices=[worst, loud], nets=[net])
 
@@ -462,6 +462,11 @@ def _peak(subject: Subject, placed: PlacedDevice) -> float:
     return subject.current(placed) or 0.0 if outside and mirrored(subject).isdisjoint(placed.names) else 0.0
 
 
+def _largest(figures: Mapping[PlacedDevice, float], among: Iterable[PlacedDevice]) -> PlacedDevice | None:
+    """Return the device with the largest figure, the first of equal ones; None if there is no device."""
+    return max(among, key=lambda each: (float(f"{figures[each]:.6g}"), -each.index), default=None)
+
+
 def _sensed(electrical: Electrical, net: str) -> Iterator[Remark]:
     """Yield an output that a divider takes at another voltage than that of its port.
 
@@ -473,11 +478,7 @@ def _sensed(electrical: Electrical, net: str) -> Iterator[Remark]:
         return
     if any(subject.is_full(placed) for placed, *_ in electrical.currents_of(net)):
         taps = electrical.drops(net, network, drawing)
-        worst = max(
-            (p for p, _ in drawing if p in taps),
-            key=lambda each: (float(f"{taps[each]:.6g}"), -each.index),
-            default=None,
-        )
+        worst = _largest(taps, [p for p, _ in drawing if p in taps])
         if worst is not None:
             why = f"{worst.id} takes {net} where it is {1000 * taps[worst]:.3g} mV off the voltage at its port"
             share = taps[worst] / electrical.supply_v(worst)
@@ -488,11 +489,7 @@ def _sensed(electrical: Electrical, net: str) -> Iterator[Remark]:
     if feeds:
         source, end = min(feeds, key=lambda each: (electrical.on_ohm(each[0]), each[0].index))
         own, taps = electrical.on_ohm(source), electrical.drops(net, network, drawing, {(source, end): 1.0})
-        worst = max(
-            (p for p, _ in drawing if p in taps),
-            key=lambda each: (float(f"{taps[each]:.6g}"), -each.index),
-            default=None,
-        )
+        worst = _largest(taps, [p for p, _ in drawing if p in taps])
         if worst is not None:
             why = f"between the port of {net} and where {worst.id} takes it, its load current passes "
             why += f"{taps[worst]:.3g} ohm; {source.id} has {own:.3g} ohm itself"

@@ -444,7 +444,7 @@ def axis_of(pairs: Sequence[Pair], alone: Sequence[PlacedDevice], *, upright: bo
     """Return the axis of one direction on which most devices lie."""
     across, along = (0, 1) if upright else (1, 0)
     middles = [(a.centre[across] + b.centre[across]) / 2 for a, b in pairs]
-    # One pair defines the axis; where several disagree, what stands alone decides as well.
+    # One pair has one axis. Several pairs may have different ones; then devices without a partner count as well.
     place = middles[0] if len(pairs) == 1 else median([*middles, *(placed.centre[across] for placed in alone)])
     errors: list[tuple[float, tuple[PlacedDevice, ...]]] = []
     for (a, b), middle in zip(pairs, middles, strict=True):

@@ -424,8 +424,8 @@ def test_an_input_near_an_output_of_another_metal(figure, expected, shielded):
     assert found == (set() if shielded else expected)
 
 
-@both("coupling.pair", "should")
-def test_a_drain_of_a_pair_over_its_input(figure, expected):
+def drain_beside_input():
+    """Return a pair whose output comes down beside the track of one of its inputs."""
     planted = pair()
     (x, _), *_ = planted.ends["outp"]
     wired(planted)
@@ -433,6 +433,12 @@ def test_a_drain_of_a_pair_over_its_input(figure, expected):
     planted.via3("outp", x, 24)
     planted.box("Metal4", x - 0.14, 24 - WIRE / 2, 20 + WIRE, 24 + WIRE / 2, "outp")
     planted.box("Metal4", 20, 18 - WIRE / 2, 20 + WIRE, 24 + WIRE / 2, "outp")
+    return planted
+
+
+@both("coupling.pair", "should")
+def test_a_drain_of_a_pair_over_its_input(figure, expected):
+    planted = drain_beside_input()
     columns = 3.68  # beside each other over the transistor
     planted.box("Metal4", 20, 18 - WIRE / 2, 20 + figure - columns, 18 + WIRE / 2, "outp")
     assert severities(planted.review(), "coupling", "of a pair") == expected
@@ -440,13 +446,7 @@ def test_a_drain_of_a_pair_over_its_input(figure, expected):
 
 @pytest.mark.parametrize(("joined", "expected"), [(True, set()), (False, {"should"})])
 def test_a_drain_that_a_capacitor_couples_to_its_input(joined, expected):
-    planted = pair()
-    (x, _), *_ = planted.ends["outp"]
-    wired(planted)
-    planted.box("Metal3", planted.ends["inp"][0][0], 18 - WIRE / 2, 60, 18 + WIRE / 2, "inp")
-    planted.via3("outp", x, 24)
-    planted.box("Metal4", x - 0.14, 24 - WIRE / 2, 20 + WIRE, 24 + WIRE / 2, "outp")
-    planted.box("Metal4", 20, 18 - WIRE / 2, 20 + WIRE, 24 + WIRE / 2, "outp")
+    planted = drain_beside_input()
     planted.box("Metal4", 20, 18 - WIRE / 2, 40, 18 + WIRE / 2, "outp")
     planted.plate("C1", 70, 40, 5, "inp outp" if joined else "inp b")
     planted.box("Metal4", 20, 24, 69.5, 24.3, "outp")

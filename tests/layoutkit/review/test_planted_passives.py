@@ -307,7 +307,7 @@ def test_a_capacitor_on_a_supply_through_a_long_wire(figure, expected):
 
     words, metal = "ohm of wires lie between the port of vss", GF.conductor("Metal3")
     (short,) = (e for e in review(50, {"wire-length.feed": {"should": 5}}).findings if words in e.why)
-    for ampere in (1e-7, 0.1):  # by much current another fault is told of the transistor, which is not the plate's
+    for ampere in (1e-7, 0.1):  # with the larger one, another finding names the transistor, not the plate
         found = review(50 + (figure - short.measured) * WIRE / metal.sheet_ohm, ampere=ampere).findings
         assert {each.severity for each in found if words in each.why and "C0" in each.devices} == expected
         assert any("are lost between its port and M1" in each.why for each in found) == (ampere > 1e-7)
