@@ -187,7 +187,8 @@ class Passives:
         supplies, sources = self.subject.supplies.nets, set[str]()
         for module in self.subject.roles.groups:
             if module.type in {"current_mirror", "cascode_pair"}:
-                sources |= {self.subject.circuit.device(name).terminals["d"] for name in module.devices}
+                ends = (end for name in module.devices for end in self.subject.circuit.device(name).terminals.items())
+                sources |= {net for terminal, net in ends if terminal in {"d", "c"}}
         kinds: dict[tuple[object, ...], tuple[list[MatchedDevices], list[MatchedDevices]]] = {}
         for chain in strings:
             nets = {net for placed in chain.devices for net in self._ends(placed)}

@@ -27,7 +27,7 @@ def ladder(steps, switched=True):
 def test_the_steps_of_a_ladder_are_one_ratio(switched, expected):
     """The last step has another unit; without a switch across it is no step."""
     planted = ladder((10, 10, 5), switched)
-    assert severities(planted.review(), "passives", "R0, R1, R2 are drawn in 2 different units") == expected
+    assert severities(planted.review(), "passives", "R0, R1 are drawn in 2 different units") == expected
 
 
 @pytest.mark.parametrize(("last", "expected"), [(10, set()), (-10, {"should"})])
@@ -81,3 +81,15 @@ def test_a_resistor_into_which_a_mirror_copies_the_current_of_another_one(gate, 
         if net in planted.ends:
             planted.comb(net, track, port=net not in {"n1", "n2", "e2"})
     assert severities(planted.review(), "passives", "R1, R2 are drawn in 2 different units") == expected
+
+
+def test_a_resistor_into_which_bipolar_cascodes_lead_the_current_of_another_one():
+    planted = Planted()
+    for number, nets in enumerate(("t bias e", "a inp t", "b inn t", "outp vc a", "outn vc b")):
+        planted.npn(f"Q{number}", 40 * number, 20, nets)
+    for number, (nets, w, long) in enumerate((("vss e", 1, 10), ("outp vdd", 1, 15), ("outn vdd", 2, 15))):
+        planted.bar(f"R{number}", 200 + 3 * number, -20, w, long, nets)
+    tracks = {"t": 13, "a": 12, "b": 11, "inp": 10, "inn": 9, "bias": 8, "vc": 7, "e": 6, "vdd": 40}
+    for net, track in {**tracks, "outp": -22, "outn": -23, "vss": -24}.items():
+        planted.comb(net, track, port=net not in {"t", "a", "b", "e"})
+    assert severities(planted.review(), "passives", "R0, R1 are drawn in 2 different units") == {"should"}
