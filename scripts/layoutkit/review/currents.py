@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
-from math import log, sqrt
+from math import inf, log, sqrt
 from typing import TYPE_CHECKING, NamedTuple
 
 from layoutkit.circuit.orientation import carries_both_ways, is_off
 from layoutkit.extract.predicted_offset import OVERDRIVE_V
-from layoutkit.review.pass_devices import Switches, limited_drive, resistance
+from layoutkit.review.pass_devices import Switches, largest_alone, most_through, resistance
 from layoutkit.technology.device_specs import PassiveSpec
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ _SLOPE = 1.3  # of a transistor in weak inversion
 _ROUNDS = 50
 _FAR_LESS = 0.2  # of the usual current, which is right within a factor of two
 _NOTHING = 1e-15  # currents below this are numerical noise [A]
+_SUPPLY_V = 1.8  # where no transistor tells the supply [V]
 
 
 class Current(NamedTuple):
@@ -94,12 +95,7 @@ def device_currents(
     """
     search = _Estimate(circuit, roles, technology, stated, stated_nets or {})
     search.run()
-    volts, known = max(search.supply_v.values(), default=0.0), dict[str, float]()
-    for device in circuit.devices:
-        ohm = resistance(device, technology) if device.type == "resistor" else None
-        known |= {device.id: volts / ohm} if ohm else {}
-    limited = limited_drive(circuit, roles, search.full, search.off, known)
-    return DeviceCurrents(search.found, search.supply_v, search.drive, search.full, limited)
+    return DeviceCurrents(search.found, search.supply_v, search.drive, search.full, search.limited())
 
 
 class _Estimate:
@@ -138,6 +134,11 @@ class _Estimate:
                 self.resistors[other].append((one, ohm, device.id))
             if device.id in self.full:
                 self.gates[device.terminals["g"]].append(device)
+        volts = max(self.supply_v.values(), default=_SUPPLY_V)
+        self.alone = largest_alone(circuit, technology, {**self.full, **dict.fromkeys(self.off, 0.0)}, volts)
+        self.most = most_through(circuit, roles, self.alone, {*circuit.ports, *circuit.black_box_nets})
+        references = {str(each.properties["reference"]) for each in self.mirrors}  # one that nothing feeds is fed
+        self.most = {name: most for name, most in self.most.items() if most or name not in references}
         self.ends: dict[str, list[tuple[Device, int]]] = defaultdict(list)
         for device in circuit.devices:
             if device.id not in self.off:
@@ -161,6 +162,20 @@ class _Estimate:
             self.slow[device.id] = most * part
             self.shortest[device.id] = shortest * 1e-6
 
+    def limited(self) -> dict[str, float]:
+        """Return what transistors can drive; capacitors give any current, mirrors what is known of them. [A]"""
+        told, ports = dict[str, float](), {*self.circuit.ports}
+        for each in self.roles.groups:
+            name = str(each.properties.get("reference", ""))
+            if each.type == "current_mirror" and name in self.found and not self.found[name].assumed:
+                usual = self.found[name].how.startswith(USUAL_REFERENCE)
+                if not usual or self.circuit.device(name).terminals["g"] in ports:
+                    told |= {own: self.found[own].ampere for own in each.devices if own in self.found}
+        free = {*ports, *self.circuit.black_box_nets}
+        free |= {net for d in self.circuit.devices if d.id not in self.alone for net in d.terminals.values()}
+        most = most_through(self.circuit, self.roles, {**self.alone, **told}, free)
+        return {name: ampere for name, ampere in most.items() if name in self.full}
+
     def run(self) -> None:
         """Find the currents of pass devices and switches, then of the bias, then of all that follows."""
         for name, ampere, how in [each for each in self._stated_nets() if each[0] not in self.found]:
@@ -182,13 +197,16 @@ class _Estimate:
             by_current = seeds in (self._references, self._bipolars)
             proposed = defaultdict[float, list[tuple[str, float, str]]](list)
             for each in seeds():  # all of one kind at once: the order of devices decides nothing
-                proposed[each[1] if by_current else 0.0].append(each)
+                proposed[min(each[1], self.most.get(each[0], inf)) if by_current else 0.0].append(each)
             for _, equal in sorted(proposed.items()):  # of those in series, the least current flows in all
                 for name, ampere, how in [each for each in equal if each[0] not in self.found]:
                     self._set(name, ampere, how)
                 self._follow()
 
     def _set(self, name: str, ampere: float, how: str, *, full: bool = False) -> None:
+        most = inf if full else self.most.get(name, inf)
+        if ampere > most:
+            ampere, how = most, "what is in series with it lets through"
         self.found[name] = Current(ampere, how, full=full, assumed=self.assumed)
 
     def _usual(self, name: str) -> float:

@@ -16,7 +16,6 @@ import klayout.db as kdb
 
 from layoutkit.parasitics.net_network import layout_networks
 from layoutkit.review.coupling import LEVELS
-from layoutkit.review.currents import USUAL_REFERENCE
 from layoutkit.review.finding import Spot
 from layoutkit.review.pass_devices import resistance
 from layoutkit.review.ports_and_cuts import Extents, gate_contacts
@@ -46,17 +45,6 @@ _WIDE = 2  # metal is wide from twice as many times the minimum width on, if tha
 _PLATES_UM = 2.5  # around plates, metal may be wide [um]
 _EQUAL = 1.1  # factor within which currents are equal
 _PASS_OHM = 100  # on-resistance up to which a transistor from a supply to a port is one that a load draws from [ohm]
-
-
-def _biased(subject: Subject) -> set[str]:
-    """Return the transistors of mirrors whose current does not follow a signal: what sets their reference is known."""
-    known, ports, found = subject.currents.devices, {*subject.circuit.ports}, set[str]()
-    for each in subject.roles.groups:
-        name = str(each.properties.get("reference", ""))
-        if each.type == "current_mirror" and name in known and not known[name].assumed:
-            told = not known[name].how.startswith(USUAL_REFERENCE)
-            found |= {*each.devices} if told or subject.circuit.device(name).terminals["g"] in ports else set()
-    return found & known.keys()
 
 
 def wide_metal(subject: Subject) -> Iterator[Remark]:
@@ -149,11 +137,10 @@ class _Drive(NamedTuple):
 
 
 def _drive(subject: Subject, devices: Iterable[PlacedDevice]) -> _Drive:
-    """Return the drive of transistors, which those of one type give or take together: of a mirror, what it carries."""
-    full, mean, known = defaultdict[str, float](float), defaultdict[str, float](float), _biased(subject)
-    strength = {**subject.currents.limited, **{name: subject.currents.devices[name].ampere for name in known}}
+    """Return the drive of transistors, which those of one type give or take together."""
+    full, mean = defaultdict[str, float](float), defaultdict[str, float](float)
     for placed in devices:
-        full[placed.device.type] += 1000 * sum(strength.get(name, 0.0) for name in placed.names)
+        full[placed.device.type] += 1000 * sum(subject.currents.limited.get(name, 0.0) for name in placed.names)
         mean[placed.device.type] += 1000 * (subject.current(placed) or 0.0)
     return _Drive(max(full.values(), default=0.0), max(mean.values(), default=0.0))
 
@@ -197,7 +184,7 @@ def thin_links(subject: Subject) -> Iterator[Remark]:
                 ends[placed] = ends.get(placed, []) + points
         drawn = [technology.conductor(name) for name in subject.metal(net)]
         narrow = min((each.current_ma(each.width * technology.dbu_um) or inf for each in drawn), default=inf)
-        too_little = 1000 * sum(_steady(subject, placed) for placed in ends) < least * narrow
+        too_little = 1000 * sum(subject.current(placed) or 0.0 for placed in ends) < least * narrow
         if too_little or any(map(subject.is_full, ends)):
             continue
         starts = [(name, kdb.Box(point, point)) for name, point, _ in subject.labels.get(net, ())]
@@ -208,7 +195,7 @@ def thin_links(subject: Subject) -> Iterator[Remark]:
         found: list[tuple[float, float, Neck]] = []
         for neck in necks(subject, net, starts, known) if known else ():
             allowed = technology.conductor(neck.conductor).current_ma(subject.um(neck.width)) or inf
-            carried = 1000 * sum(_steady(subject, placed) for placed in neck.devices)
+            carried = 1000 * sum(subject.current(placed) or 0.0 for placed in neck.devices)
             if least <= carried / allowed < 1.0 and neck.squares >= _THIN and subject.um(neck.length) >= _THIN_UM:
                 found.append((neck.squares, carried, neck))
         if not found:
@@ -223,13 +210,6 @@ def thin_links(subject: Subject) -> Iterator[Remark]:
             "electromigration.thin", widest / neck.width, why, where=neck.box, devices=neck.devices, nets=[net],
             cause="thin links",
         )  # fmt: skip
-
-
-def _steady(subject: Subject, placed: PlacedDevice) -> float:
-    """Return the current of a device, no more than what is in series with it lets through. [A]"""
-    limited = [subject.currents.limited[name] for name in placed.names if name in subject.currents.limited]
-    known = subject.current(placed) or 0.0
-    return min(known, sum(limited)) if limited else known
 
 
 def _widest(subject: Subject, net: str) -> tuple[int, str]:

@@ -4,7 +4,7 @@ A transistor between ports, or between a supply and a port or a rail inside, may
 half of a pair whose bias is elsewhere. It is at full drive where something inside drives its gate, a clock, an enable
 or gates of both types are on it, or where it is as large as no amplifier makes it. A sampling switch leads to
 capacitors or gates alone, or a capacitor that is charged at its input lifts its gate: no direct current flows in it.
-``limited_drive`` computes the largest current of transistors in series with resistors or other transistors.
+``most_through`` computes the largest current of devices in series with resistors or transistors.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ _FEWEST_FED = 3  # stages on an inner rail whose bodies are on another one
 _WEAK = 4  # W/L of what only holds a port when the circuit is off
 _CLAMP = 30  # W/L from which on what an amplifier drives passes on a current
 _SHORT = 1.2  # its length over the shortest one
+_CONDUCTS = {"nmos", "pmos", "npn", "pnp", "resistor", "diode", "inductor"}
+_ANY = 1.0  # current of what limits none [A]
 _ROUNDS = 50
 
 
@@ -230,30 +232,39 @@ def as_one(devices: Sequence[Device], number: Mapping[str, int]) -> list[Device]
     return [first, *(device for device in devices if device is not one[2])]
 
 
-def limited_drive(
-    circuit: Circuit, roles: Roles, full: Mapping[str, float], off: Collection[str], resistors: Mapping[str, float]
+def largest_alone(
+    circuit: Circuit, technology: Technology, full: Mapping[str, float], volts: float
 ) -> dict[str, float]:
-    """Return the current at full drive of transistors, no more than what is in series with them lets through. [A]
+    """Return the most that each device carries by itself: capacitors nothing, junctions any current. [A]
 
-    Nets on ports, supplies, capacitors, diodes and bipolar transistors may give or take any current.
+    Args:
+        circuit: In models of the technology.
+        technology: States the resistances.
+        full: Current of each transistor at full drive. [A]
+        volts: The supply, which is the most over a resistor. [V]
+    """
+    found = {device.id: full.get(device.id, _ANY) for device in circuit.devices if device.type in _CONDUCTS}
+    for device in circuit.devices:
+        ohm = resistance(device, technology) if device.type == "resistor" else None
+        found |= {device.id: volts / ohm} if ohm else {}
+    return found
+
+
+def most_through(circuit: Circuit, roles: Roles, alone: Mapping[str, float], free: Collection[str]) -> dict[str, float]:
+    """Return the most that flows through devices: what they carry alone, and what is in series lets through. [A]
 
     Args:
         circuit: In models of the technology.
         roles: Its roles.
-        full: Current of each transistor at full drive. [A]
-        off: Transistors that carry none.
-        resistors: What the supply drives through each resistor whose resistance is known. [A]
+        alone: The most that each device carries between its ends; of the others, none. [A]
+        free: Nets on which any current may come or go, besides those of supplies.
     """
-    free, edges = {*circuit.ports, *circuit.black_box_nets}, defaultdict[frozenset[str], float](float)
+    edges, ways = defaultdict[frozenset[str], float](float), dict[str, frozenset[str]]()
     for device in circuit.devices:
-        ends = frozenset(device.terminals[end] for end in device.kind.ends)
-        if device.id in full:
-            edges[ends] += full[device.id] if device.id not in off else 0.0
-        elif device.id in resistors:
-            edges[ends] += resistors[device.id]
-        else:
-            free |= ends
-    most, inner = dict(edges), {ends: ends - free - roles.supplies.nets for ends in edges}
+        if device.id in alone:
+            ways[device.id] = frozenset(device.terminals[end] for end in device.kind.ends)
+            edges[ways[device.id]] += alone[device.id]
+    most, inner = dict(edges), {ends: ends - {*free} - roles.supplies.nets for ends in edges}
     for _ in range(_ROUNDS):
         sums = defaultdict[str, float](float)
         for net, ampere in ((net, ampere) for ends, ampere in most.items() for net in ends):
@@ -261,8 +272,7 @@ def limited_drive(
         before, most = most, {e: min([own, *(sums[net] - own for net in inner[e])]) for e, own in most.items()}
         if most == before:
             break
-    ways = {name: frozenset(circuit.device(name).terminals[end] for end in ("d", "s")) for name in full}
-    return {name: min(own, max(0.0, most[ways[name]])) for name, own in full.items()}
+    return {name: min(alone[name], max(0.0, most[ends])) for name, ends in ways.items()}
 
 
 def resistance(device: Device, technology: Technology) -> float | None:

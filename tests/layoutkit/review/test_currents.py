@@ -457,6 +457,49 @@ M3 in a vss vss nfet_01v8 W=10u L=0.15u
     assert found.limited["M3"] == found.strength["M3"]
 
 
+FED = """* bias of a bipolar stage: the base is on a port through a capacitor
+.subckt stage in out vdd gnd
+{feed}
+XQR nr nr er gnd npn13G2 Nx=1 m=1
+XRE er gnd gnd rsil w=2u l=0.5u m=1
+XRB nr b gnd rppd w=0.5u l=3.85u m=1
+XC in b cap_cmim w=50u l=50u m=1
+XQ1 out b gnd gnd npn13G2 Nx=8 m=1
+.ends
+"""
+
+
+@pytest.mark.parametrize("feed", ["XRR vdd nr gnd rhigh w=0.5u l=3u m=1", "", "XCF vdd nr cap_cmim w=9u l=9u m=1"])
+def test_what_flows_through_a_resistor_is_no_more_than_the_supply_drives_through_it(feed):
+    """In the bipolar transistor behind it, and in the 1.75 ohm at its emitter, which 0.1 V would drive 57 mA through.
+
+    Nothing flows through a capacitor; the base takes what its resistor gives, which is not known here.
+    """
+    technology = load("sg13g2")
+    found = currents(FED.format(feed=feed), technology=technology)
+    sheet = technology.device_names.drawn("rhigh").value
+    most = 1.8 / (sheet * 6) if feed.startswith("XRR") else 0.0
+    assert [found[name].ampere for name in ("XQR", "XRE")] == pytest.approx([most] * 2)
+    assert found["XQ1"].ampere == pytest.approx(3.6e-3)  # its collector is a port
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_what_is_in_series_with_a_mirror_carries_no_more_than_that(known):
+    """A switch above the output of a mirror; without a port the reference is a guess, and the output at full drive."""
+    text = """* switched current source
+.subckt source en {port} out vdd vss
+MB ib ib vss vss nfet_01v8 W=4u L=1u
+MP ib pb vdd vdd pfet_01v8 W=4u L=1u
+M1 x ib vss vss nfet_01v8 W=8u L=1u
+M2 out en x vss nfet_01v8 W=10u L=0.15u
+.ends
+""".format(port="ib" if known else "pb")
+    circuit = read_netlist(NetlistText(text), identify_modules=False)
+    found = device_currents(circuit, find_roles(circuit), SKY, {})
+    assert found.limited["M2"] == found.limited["M1"]
+    assert (found.limited["M1"] == found.devices["M1"].ampere) == known
+
+
 def test_a_switch_that_feeds_a_block_carries_what_the_block_takes():
     """An inverter switches the rail of four current sources; a block without any current is charged at full drive."""
     text = """* block that is turned off
