@@ -84,13 +84,20 @@ docs: $(VENV)/.installed-dev ## Build the documentation site in build/site/ (hal
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 	@echo "open build/site/index.html in a browser; no server is needed"
 
-# With all cases of the tests that take samples otherwise: 500 layouts compared, all combinations drawn.
+# All cases of the tests that take samples otherwise: 500 layouts compared, each three values together. `make check` takes
+# an eighth of what these are more, another one each day, and prints how to repeat it; for a release it takes all.
+ALL_CASES := DRC_LAYOUTS=500
+TURN ?= $(shell echo $$(($$(date +%s) / 86400)))
+CASES ?= $(ALL_CASES)
+
 coverage: $(VENV)/.installed-dev ## Run all tests with all their cases (15 to 20 minutes) and print how much of each room they execute
 	@rm -rf build/coverage
-	@DRC_LAYOUTS=500 $(PYTEST) --cov --cov-report=
+	@echo "cases: $(CASES)"
+	@$(CASES) $(PYTEST) --cov --cov-report=
 	@$(BIN)/python tests/coverage_table.py
 
-check: lint types coverage ## What CI runs: lint, types, all tests with their coverage
+check: CASES = $(if $(RELEASE_TAG),$(ALL_CASES),THOROUGH_TURN=$(TURN))
+check: lint types coverage ## What CI runs (10 to 12 minutes): lint, types, all tests with their coverage; TURN=N repeats the cases of day N
 
 fix: $(VENV)/.installed-dev ## Apply the formatter and the safe lint fixes
 	@$(BIN)/ruff check --fix $(SOURCES) || true

@@ -142,6 +142,20 @@ OUTER_BY_FOLDER = {
 }
 OUTER = {f"{folder}/test_{name}.py" for folder, names in OUTER_BY_FOLDER.items() for name in names.split()}
 OUTER |= {"test_packaging.py", "test_release.py"}
+# What waits for processes, servers or a clock most of its time, or starts programs of its own. One worker of several
+# gets these tests first: while it waits, the others compute.
+WAITING_BY_FOLDER = {
+    "designgraph": "processes",
+    "docs": "site",
+    "hosts": "http http_fuzz mcp_inspector mcp_stdio mcp_transports plugin raw_copies remote uvx",
+    "layoutkit/drc": "drc_deck",
+    "layoutkit/explore": "cluster_jobs exploration run_jobs",
+    "loader": "exported_skills runner warm_workers",
+    "skills": "watch_layout",
+    "skillscript": "model_call supervisor",
+}
+WAITING = {f"{folder}/test_{name}.py" for folder, names in WAITING_BY_FOLDER.items() for name in names.split()}
+WAITING |= {"test_packaging.py", "test_release.py"}
 ALIKE = 8
 FEW = 10  # random examples of a test for other versions
 TECHNOLOGIES = {path.stem for path in (TESTS.parent / "scripts/layoutkit/technology").glob("*.yaml")}
@@ -192,6 +206,7 @@ def pytest_collection_modifyitems(config, items):
     with ``ALIKE`` of its parameters at most. With ``--versions``, any test runs with one of its parameters, as the same
     code runs with each, and one test of each slow file: of these, only those of tools are collected.
     """
+    items.sort(key=lambda item: place_of(item.path) not in WAITING)
     slow = {item for item in items if place_of(item.path) in SLOW}
     if config.getoption("--versions"):
         left_out = beyond(1, items, lambda item: item.path if item in slow else name_of(item))

@@ -24,7 +24,7 @@ from skillpack import Call
 from skillpack.execution.short_answers import in_detail
 from skillscript import SkillResult, find_faults
 from skillscript.envelope import to_json
-from thorough import THOROUGH, processes
+from thorough import in_this_run, processes
 
 SCRIPT = "netlist-to-gds/scripts/build_layout.py"
 OTA = Path(__file__).parents[2] / "skills/netlist-to-gds/assets/ota_5t.spice"
@@ -90,8 +90,7 @@ NETLISTS = {"ota": OTA, "folded_cascode": FOLDED_CASCODE, "latch": LATCH}
 # The OTA in all technologies, the others in two each.
 CASES = [("ota", name) for name in TECHNOLOGIES]
 CASES += [("folded_cascode", "sky130A"), ("folded_cascode", "sg13g2"), ("latch", "gf180mcuD"), ("latch", "generic")]
-if THOROUGH:
-    CASES = [*product(NETLISTS, TECHNOLOGIES)]
+CASES = in_this_run(CASES, product(NETLISTS, TECHNOLOGIES))
 
 
 @pytest.mark.parametrize(("netlist", "technology"), CASES)

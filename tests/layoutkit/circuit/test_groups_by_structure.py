@@ -13,7 +13,7 @@ from layoutkit.circuit import find_roles, read_netlist, recognise
 from layoutkit.circuit.orientation import oriented
 from layoutkit.circuit.readers.source import NetlistText
 from layoutkit.circuit.supplies import find_supplies
-from thorough import THOROUGH
+from thorough import in_this_run
 
 NMOS = "{} {} {} {} vss nch w=4u l=1u"
 INVERTER = "MP{0} {2} {1} vdd vdd pch w=2u l=0.2u\nMN{0} {2} {1} vss vss nch w=1u l=0.2u\n"
@@ -1848,7 +1848,7 @@ def test_the_groups_of_a_circuit_are_those_of_an_engineer(name):
 
 
 @pytest.mark.parametrize("name", CIRCUITS)
-@pytest.mark.parametrize("seed", range(4) if THOROUGH else [1])
+@pytest.mark.parametrize("seed", in_this_run([1], range(4)))
 def test_names_and_order_change_no_group(name, seed):
     text, expected = CIRCUITS[name]
     circuit = circuit_of(text, PORTS)
@@ -1963,7 +1963,7 @@ def test_what_has_the_gate_of_a_mirror_and_another_root_is_told():
 
 
 @pytest.mark.parametrize("name", CIRCUITS)
-@pytest.mark.parametrize("fingers", [2, 3] if THOROUGH else [3])
+@pytest.mark.parametrize("fingers", in_this_run([3], [2, 3]))
 def test_transistors_written_finger_by_finger_are_the_same_groups(name, fingers):
     """A netlist from a layout lists each finger as a device, every other one with drain and source exchanged."""
     circuit = circuit_of(CIRCUITS[name][0], PORTS)

@@ -3,9 +3,9 @@
 import klayout.db as kdb
 
 from layoutkit.drc.check import check
-from thorough import THOROUGH
+from thorough import THOROUGH, TURN
 
-TOGETHER = 6 if THOROUGH else 1  # other runs take some of the cases only
+TOGETHER = 6 if THOROUGH or TURN is not None else 1  # other runs take some of the lots only
 APART_UM = 100.0  # farther than any rule looks
 
 

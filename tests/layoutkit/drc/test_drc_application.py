@@ -11,7 +11,7 @@ from deck_writer import deck_of, writable
 from layoutkit.drc.check import Options, check, repeats
 from layoutkit.drc.foundry_deck import FoundryDeck, run_deck
 from layoutkit.technology import load
-from thorough import THOROUGH, processes
+from thorough import in_this_run, processes
 
 REAL = [name for name in processes() if name != "generic"]
 EVERYTHING = 10**6
@@ -76,7 +76,7 @@ def found_by_both(layout, cell, tech, rules, folder):
 
 
 @pytest.mark.skipif(shutil.which("klayout") is None, reason="needs klayout")
-@pytest.mark.parametrize("name", REAL if THOROUGH else ["sg13g2"])
+@pytest.mark.parametrize("name", in_this_run(["sg13g2"], REAL))
 def test_the_application_finds_the_same_items(name, tmp_path):
     tech = load(name)
     rules = [rule for rule in tech.rules if writable(rule, tech)]
@@ -104,7 +104,7 @@ def test_the_application_finds_the_same_items_at_45_degrees(tmp_path):
     assert all(ours.values())
 
 
-@pytest.mark.parametrize("name", REAL if THOROUGH else ["sky130A"])
+@pytest.mark.parametrize("name", in_this_run(["sky130A"], REAL))
 def test_a_hierarchy_is_judged_as_the_same_layout_flat(name):
     tech = load(name)
     layout, cell = random_layout(tech, 1, hierarchical=True)

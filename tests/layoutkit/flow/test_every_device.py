@@ -15,7 +15,7 @@ import pytest
 from layoutkit.flow.build import build_layout
 from layoutkit.flow.design import LayoutRequest
 from layoutkit.technology import load, names
-from thorough import THOROUGH
+from thorough import in_this_run
 
 TECHNOLOGIES = {name: load(name) for name in names()}
 # Largest width and length where the process states none, or more than can lie near the taps beside it. [um]
@@ -128,7 +128,7 @@ def each_device_and_size(cases):
 
 def drawn():
     """Return the cases of this run."""
-    return CASES if "EVERY_DEVICE" in os.environ else each_device_and_size(CASES) if THOROUGH else sample(CASES)
+    return CASES if "EVERY_DEVICE" in os.environ else in_this_run(sample(CASES), each_device_and_size(CASES))
 
 
 @pytest.mark.parametrize(

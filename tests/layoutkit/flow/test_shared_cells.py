@@ -8,7 +8,7 @@ import pytest
 from layoutkit.flow.build import build_layout
 from layoutkit.flow.design import LayoutRequest
 from layoutkit.technology import load
-from thorough import THOROUGH
+from thorough import in_this_run
 
 FLAVOURS = {
     "sky130A": ("nfet_01v8", "pfet_01v8", "res_high_po", "cap_mim_m3_1"),
@@ -106,7 +106,7 @@ M1 y n1 {tied[1]} vss {{0}} W=2u L=1u
 
 CIRCUITS = {"ring": RING, "amplifiers": AMPLIFIERS, "bodies": BODIES, "ladder": LADDER, "switches": SWITCHES}
 CIRCUITS["narrow switches"] = SWITCHES.replace("W=2u L=0.18u", "W=1u L=0.18u")
-CASES = [
+FEW = [
     ("ring", "sky130A"),
     ("amplifiers", "gf180mcuD"),
     ("bodies", "sg13g2"),
@@ -114,9 +114,9 @@ CASES = [
     ("1", "sg13g2"),
     ("2", "gf180mcuD"),
 ]
-if THOROUGH:  # the random ones in one technology each
-    CASES = [(name, technology) for name in CIRCUITS for technology in FLAVOURS]
-    CASES += [(str(seed), [*FLAVOURS][seed % len(FLAVOURS)]) for seed in range(12)]
+EVERY = [(name, technology) for name in CIRCUITS for technology in FLAVOURS]
+EVERY += [(str(seed), [*FLAVOURS][seed % len(FLAVOURS)]) for seed in range(12)]  # random ones, in one technology each
+CASES = in_this_run(FEW, EVERY)
 
 
 @pytest.fixture(scope="module")
