@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
+from itertools import chain
 from math import inf, log, sqrt
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -40,7 +41,6 @@ _THERMAL_V = 0.026
 _DEGENERATION_V = 0.1  # usual over the resistor at an emitter, four times the thermal voltage
 _SLOPE = 1.3  # of a transistor in weak inversion
 _ROUNDS = 50
-_FAR_LESS = 0.2  # of the usual current, which is right within a factor of two
 _NOTHING = 1e-15  # currents below this are numerical noise [A]
 _SUPPLY_V = 1.8  # where no transistor tells the supply [V]
 
@@ -134,8 +134,8 @@ class _Estimate:
                 self.resistors[other].append((one, ohm, device.id))
             if device.id in self.full:
                 self.gates[device.terminals["g"]].append(device)
-        volts = max(self.supply_v.values(), default=_SUPPLY_V)
-        self.alone = largest_alone(circuit, technology, {**self.full, **dict.fromkeys(self.off, 0.0)}, volts)
+        self.volts = max(self.supply_v.values(), default=_SUPPLY_V)
+        self.alone = largest_alone(circuit, technology, {**self.full, **dict.fromkeys(self.off, 0.0)}, self.volts)
         self.most = most_through(circuit, roles, self.alone, {*circuit.ports, *circuit.black_box_nets})
         references = {str(each.properties["reference"]) for each in self.mirrors}  # one that nothing feeds is fed
         self.most = {name: most for name, most in self.most.items() if most or name not in references}
@@ -180,6 +180,8 @@ class _Estimate:
         """Find the currents of pass devices and switches, then of the bias, then of all that follows."""
         for name, ampere, how in [each for each in self._stated_nets() if each[0] not in self.found]:
             self._set(name, ampere, how)
+        for name in {each[2] for each in chain(*self.resistors.values()) if not self.most[each[2]]} - self.found.keys():
+            self._set(name, 0.0, "leads to no other device")
         for device in self.circuit.devices:
             if device.id in self.full and device.id not in {*self.found, *self.off}:
                 self._pass_or_switch(device)
@@ -187,7 +189,7 @@ class _Estimate:
         self._follow()
         order = (
             self._dividers, self._resistor_fed, self._always_on, self._unequal_pairs, self._junctions,
-            self._large_resistors, self._port_references, self._cascode_biases, self._sources, self._emitters,
+            self._port_references, self._cascode_biases, self._sources, self._emitters,
             self._references, self._bipolars, self._rest,
         )  # fmt: skip
         for seeds in order:
@@ -226,7 +228,7 @@ class _Estimate:
         if passes and (sure or likely):
             self.drive[device.id] = most
         if self.switches.turns_off(device):
-            self._set(device.id, 0.0, "turns others off")
+            self._set(device.id, 0.0, "turns others off, or starts them")
         elif self.switches.carries_charge(device):
             self._set(device.id, 0.0, "sampling switch, carries charge alone")
         elif passes and self.switches.rail_of_block(device):
@@ -264,19 +266,17 @@ class _Estimate:
 
     def _gates(self) -> None:
         """Give the transistors of switching gates, and those that a clock switches, their mean current."""
-        clocked = {d.id for d in self.circuit.devices if d.is_mos and d.terminals["g"] in self.roles.clocks}
-        for name in sorted(clocked - self.off - self.found.keys()):
-            self._set(name, SWITCHING * self.full[name], f"clocked, {SWITCHING:.0%} of full drive")
-        for module in self.roles.groups:
-            if module.type == "inverter":
-                for name in module.devices:
-                    if name in self.full and name not in self.found:
-                        self._set(name, SWITCHING * self.full[name], f"switching gate, {SWITCHING:.0%} of full drive")
+        gates = (module.devices for module in self.roles.groups if module.type == "inverter")
+        clocked = {d.id for d in self.circuit.devices if d.is_mos and d.terminals["g"] in self.roles.clocks} - self.off
+        for name in sorted(clocked.union(*gates) & self.full.keys() - self.found.keys()):
+            what = "clocked" if name in clocked else "switching gate"
+            self._set(name, SWITCHING * self.full[name], f"{what}, {SWITCHING:.0%} of full drive")
 
     def _dividers(self) -> Iterator[tuple[str, float, str]]:
-        """Yield the resistors of strings between the supplies with only gates and capacitors on their joints."""
-        supplies = self.roles.supplies
-        for start in supplies.power if self.supply_v else ():
+        """Yield the resistors of strings from a supply, or from what a pass device feeds, that only gates tap."""
+        supplies, passing = self.roles.supplies, [self.circuit.device(name).terminals for name in self.drive]
+        fed = {net[end] for net in passing for end in ("d", "s")} | self.stated_nets.keys()
+        for start in (*supplies.power, *sorted(fed - supplies.nets)):
             for first in self.resistors[start]:
                 string, here = [first], first[0]
                 while here not in supplies:
@@ -287,7 +287,8 @@ class _Estimate:
                         break
                     string, here = [*string, on[0]], on[0][0]
                 if here in supplies.ground:
-                    ampere = max(self.supply_v.values()) / sum(ohm for _, ohm, _ in string)
+                    part = 1.0 if start in supplies else 1 - THRESHOLD
+                    ampere = part * self.volts / sum(ohm for _, ohm, _ in string)
                     yield from ((name, ampere, "what the supply drives through its string") for *_, name in string)
 
     def _resistor_fed(self) -> Iterator[tuple[str, float, str]]:
@@ -353,23 +354,6 @@ class _Estimate:
                 if far in supplies.ground:
                     yield name, _JUNCTION_V / ohm, "holds the voltage of a junction"
 
-    def _large_resistors(self) -> Iterator[tuple[str, float, str]]:
-        """Yield the resistors that let through far less than the transistors at both ends usually carry.
-
-        Where transistors of both types hold an end, as at an output, no direct current need flow.
-        """
-        for device in self.circuit.devices:
-            ohm = resistance(device, self.technology) if device.type == "resistor" else None
-            inner = {device.terminals["p"], device.terminals["n"]} if ohm else set()
-            inner -= self.roles.supplies.nets
-            known = {net: [other for other, _ in self.ends[net] if other.id in self.full] for net in sorted(inner)}
-            sides = [side for net, side in known.items() if side or net not in self.circuit.ports]
-            if ohm and sides and all(len({other.type for other in side}) == 1 for side in sides):
-                own = [other.id for side in sides for other in side]
-                most = (1 - THRESHOLD) * max(self.supply_v[name] for name in own) / ohm
-                if most < _FAR_LESS * min(map(self._usual, own)):
-                    yield device.id, most, "what the supply drives through it"
-
     def _cascode_biases(self) -> Iterator[tuple[str, float, str]]:
         """Yield the diodes at ports that bias cascodes: they get the least current of these."""
         for name, net in self._diodes():
@@ -391,15 +375,15 @@ class _Estimate:
                 yield name, self._usual(name), USUAL_REFERENCE
 
     def _port_references(self) -> Iterator[tuple[str, float, str]]:
-        ports = self.circuit.ports
-        return (each for each in self._references() if self.circuit.device(each[0]).terminals["g"] in ports)
+        on_ports = {device.id for net in self.circuit.ports for device in self.gates.get(net, ())}
+        return (each for each in self._references() if each[0] in on_ports)
 
     def _sources(self) -> Iterator[tuple[str, float, str]]:
         """Yield the current sources whose bias comes from outside."""
         for name in self.full:
             net = self.circuit.device(name).terminals
             if name not in self.off and net["s"] in self.roles.supplies and net["g"] in self.circuit.ports:
-                yield name, self._usual(name), f"{self._taken(name)}current source at {OVERDRIVE_V:g} V overdrive"
+                yield self._source(name)
 
     def _emitters(self) -> Iterator[tuple[str, float, str]]:
         """Yield the resistors between a rail and the emitter of a bipolar transistor."""
@@ -416,41 +400,43 @@ class _Estimate:
             net = device.terminals
             if isinstance(spec, PassiveSpec) and spec.usual_ma_um and net["e"] not in {net["b"], net["c"]}:
                 length_um = 1e6 * device.params.get("l", 1e-6 * spec.min_l * self.technology.dbu_um)
-                emitters = round(device.params.get("nf", device.params.get("nx", 1))) * device.m
+                emitters = _emitters(device)
                 how = f"usual current of {emitters} emitter{'s' * (emitters > 1)}"
                 yield device.id, 1e-3 * spec.usual_ma_um * length_um * emitters, how
 
-    def _taken(self, name: str) -> str:
-        return "its gate is driven from outside of the circuit, assumed to be a " if name in self.unsure else ""
+    def _source(self, name: str) -> tuple[str, float, str]:
+        what = "its gate is driven from outside of the circuit, assumed to be a source " if name in self.unsure else ""
+        return name, self._usual(name), f"{what}at {OVERDRIVE_V:g} V overdrive"
 
     def _rest(self) -> Iterator[tuple[str, float, str]]:
-        for name, most in self.full.items():
-            if name in self.unsure:
-                yield name, self._usual(name), f"{self._taken(name)}transistor at {OVERDRIVE_V:g} V overdrive"
-            elif name in self.both_ways:
-                yield name, SWITCHING * most, f"switch, {SWITCHING:.0%} of full drive"
-            elif name not in self.off:
-                yield name, self._usual(name), f"at {OVERDRIVE_V:g} V overdrive"
+        for name in self.full.keys() - self.off:
+            switch = name, SWITCHING * self.full[name], f"switch, {SWITCHING:.0%} of full drive"
+            yield switch if name in self.both_ways - self.unsure else self._source(name)
 
     def _follow(self) -> None:
         """Pass currents on through mirrors and nets until nothing more follows."""
+        inner = [net for net in self.ends if net not in self.roles.supplies and net not in self.stated_nets]
+        ratios: dict[str, Mapping[str, float | None]] = {name: {} for name, _ in self._diodes()}
+        ratios |= {str(each.properties["reference"]): each.properties.get("ratios", {}) for each in self.mirrors}
         for _ in range(_ROUNDS):
             proposed: list[tuple[str, float, str]] = []
-            for module in self.mirrors:
-                proposed += self._mirror(str(module.properties["reference"]), module.properties.get("ratios", {}))
-            for net in self.ends:
-                if net not in self.roles.supplies:
-                    proposed += self._balance(net, mixed=False)
+            for reference, told in ratios.items():
+                proposed += self._mirror(reference, told)
+            proposed += [each for net in inner for each in self._balance(net, mixed=False)]
             if not proposed:  # only then is a current divided between transistors of both types
-                nets = [net for net in self.ends if net not in self.roles.supplies]
-                proposed = [each for net in nets for each in self._balance(net, mixed=True)]
+                proposed = [each for net in inner for each in self._balance(net, mixed=True)]
             if not proposed:
                 return
             for name, ampere, how in sorted(proposed, key=lambda each: each[1]):  # the largest one stays
                 self._set(name, ampere, how)
 
     def _mirror(self, reference: str, ratios: Mapping[str, float | None]) -> Iterator[tuple[str, float, str]]:
-        known = {name: ratio for name, ratio in ratios.items() if ratio and not self._is_degenerated(name, reference)}
+        of, known = self.circuit.device(reference), dict[str, float]()
+        for device in self.gates[of.terminals["g"]] if reference in self.slow else ():  # lengths may differ
+            if (device.type, device.terminals["s"]) == (of.type, of.terminals["s"]) and device.id not in self.off:
+                known[device.id] = self.slow[device.id] / self.slow[reference]
+        told = {name: ratio for name, ratio in ratios.items() if ratio and not self._is_degenerated(name, reference)}
+        known = {name: ratio for name, ratio in (known | told).items() if name != reference}
         if reference in self.found:
             for name, ratio in known.items():
                 if name not in self.found:
@@ -474,7 +460,7 @@ class _Estimate:
         unknown = [(device, sign) for device, sign in ends if device.id not in self.found]
         if unknown and not missing:  # what resistors take, the others give
             resistors = sum(self.found[d.id].ampere for d, sign in ends if d.id in self.found and not sign)
-            missing = resistors * unknown[0][1]
+            missing = resistors * (unknown[0][1] or 1)
         if not unknown or len(unknown) == len(ends) or abs(missing) < _NOTHING:
             return
         if not mixed and len({device.type for device, _ in unknown}) > 1:
@@ -482,11 +468,16 @@ class _Estimate:
         signs = {sign for _, sign in unknown}
         parallel = len({frozenset((d.terminals[d.kind.ends[0]], d.terminals[d.kind.ends[1]])) for d, _ in unknown}) == 1
         if (signs == {0} and parallel) or (len(signs) == 1 and 0 not in signs and missing * next(iter(signs)) > 0):
-            parts = [self.full.get(device.id, 0.0) for device, _ in unknown]
+            parts = [self.full.get(device.id) or _emitters(device) for device, _ in unknown]
             if len(parts) == 1 or all(parts):
                 for (device, _), part in zip(unknown, parts, strict=True):
                     share = part / sum(parts) if len(parts) > 1 else 1.0
                     yield device.id, abs(missing) * share, "what its net leaves it"
+
+
+def _emitters(device: Device) -> int:
+    count = round(device.params.get("nf", device.params.get("nx", 1))) * device.m
+    return count if device.type in {"npn", "pnp"} else 0
 
 
 def _signs(device: Device) -> Mapping[str, int]:

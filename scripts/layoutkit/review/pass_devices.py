@@ -109,14 +109,33 @@ class Switches:
         return self.is_large(device) or driven or self._is_digital(gate) or gate in self.circuit.black_box_nets
 
     def turns_off(self, device: Device) -> bool:
-        """Return whether a switch joins gate and source of other transistors in power-down: it carries no current."""
+        """Return whether a transistor turns others off, or starts them: it carries no current.
+
+        It joins their gates and sources, or pulls at a net that others feed and drain.
+        """
         net, own = device.terminals, (device.type, device.terminals["s"])
         if device.id in self.analog or net["s"] not in self.roles.supplies or not self._is_digital(net["g"]):
-            return False
+            return self._starts(device)
         on = [(self.circuit.device(end.device), end.terminal) for end in self.circuit.nets[net["d"]]]
         on = [(other, end) for other, end in on if other.is_mos and other.id != device.id]
         logic = any(end == "d" and other.terminals["g"] == net["g"] for other, end in on)
-        return not logic and any(end == "g" and (other.type, other.terminals["s"]) == own for other, end in on)
+        held = held_at_supply(net["g"]) is not None or net["g"] in self.inverted
+        gates = any(end == "g" and (other.type, other.terminals["s"]) == own for other, end in on)
+        return not logic and (gates or (held and self._is_spare(device, net["d"])))
+
+    def _starts(self, device: Device) -> bool:
+        """Return whether a transistor pulls at the gates of current sources, which others feed and drain."""
+        net = device.terminals
+        gates = [self.circuit.device(end.device) for end in self.circuit.nets[net["g"]] if end.terminal == "g"]
+        biased = any(other.type == device.type and other.terminals["d"] == net["g"] for other in gates)
+        if biased or device.id in self.analog or net["g"] in {*self.circuit.ports, *self.circuit.black_box_nets}:
+            return False
+        return any(self._is_bias(end) and self._is_spare(device, end) for end in _channel(device))
+
+    def _is_spare(self, device: Device, net: str) -> bool:
+        """Return whether others feed a net as well as drain it."""
+        others = {sign for other, sign in self.ends[net] if other.id != device.id and other.is_mos}
+        return net not in self.roles.supplies and {-1, 1} <= others
 
     def _is_bias(self, net: str) -> bool:
         """Return whether a net drives transistors of one type at a rail: current sources, no logic."""
@@ -188,22 +207,15 @@ class Switches:
 
     def _is_bootstrapped(self, device: Device) -> bool:
         """Return whether a transistor of the same gate joins an end to a capacitor that a channel joins to the gate."""
-        gate, joined = device.terminals["g"], defaultdict[str, set[str]](set)
-        for other, _ in self.ends.get(gate, ()):
-            if other.is_mos:
-                joined[gate].update(_channel(other))
-        for end in _channel(device):
-            for other, _ in self.ends.get(end, ()):
-                if other.id == device.id or not other.is_mos or other.terminals["g"] != gate:
-                    continue
-                for plate in set(_channel(other)) - {end}:
-                    for place in self.circuit.nets[plate]:
-                        capacitor = self.circuit.device(place.device)
-                        if capacitor.type == "capacitor":
-                            upper = {capacitor.terminals[each] for each in capacitor.kind.ends} - {plate}
-                            if upper & joined[gate] - set(self.roles.supplies.power + self.roles.supplies.ground):
-                                return True
-        return False
+        gate, rails = device.terminals["g"], self.roles.supplies.nets
+        joined = {end for other, _ in self.ends.get(gate, ()) if other.is_mos for end in _channel(other)} - rails
+        beside = [other for end in _channel(device) for other, _ in self.ends.get(end, ()) if other.is_mos]
+        plates = {end for other in beside if other.terminals["g"] == gate for end in _channel(other)}
+        return any(
+            capacitor.type == "capacitor" and ({*capacitor.terminals.values()} - {plate}) & joined
+            for plate in plates - rails - {*_channel(device)}
+            for capacitor in (self.circuit.device(place.device) for place in self.circuit.nets[plate])
+        )
 
 
 def _channel(device: Device) -> tuple[str, str]:
