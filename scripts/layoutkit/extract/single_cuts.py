@@ -137,14 +137,14 @@ def _place(
     enclosures = (cut.enclose_below, cut.enclose_below_end), (cut.enclose_above, cut.enclose_above_end)
     reach = cut.size + cut.space + max(max(its) for its in enclosures) + max(level.space for level in levels)
     window = box.enlarged(reach, reach)
-    close = [_foreign(around, metal, level.name, window) for level in levels]
+    close = [_close(around, metal, level.name, window) for level in levels]
     for pair in _pairs(around.technology, cut, box):
         if not _cuts_apart(around, cut, pair, box):
             continue
         hull = pair[0] + pair[1]
         pads: list[tuple[str, kdb.Box]] = []
-        for level, its, foreign in zip(levels, enclosures, close, strict=True):
-            pad = next((pad for pad in _pads(hull, *its) if _fits(around, metal, level, pad, foreign)), None)
+        for level, its, near in zip(levels, enclosures, close, strict=True):
+            pad = next((pad for pad in _pads(hull, *its) if _fits(around, metal, level, pad, *near)), None)
             if pad is None:
                 break
             pads.append((level.name, pad))
@@ -180,9 +180,10 @@ def _cuts_apart(around: WholeLayout, cut: Cut, pair: tuple[kdb.Box, kdb.Box], dr
     )
 
 
-def _fits(around: WholeLayout, metal: WholeLayout, conductor: Conductor, pad: kdb.Box, foreign: kdb.Region) -> bool:
-    """Return whether ``pad`` can be added to the metal of a net; ``foreign`` is that of other nets near it."""
-    own = metal.near(conductor.name, pad)
+def _fits(
+    around: WholeLayout, metal: WholeLayout, conductor: Conductor, pad: kdb.Box, own: kdb.Region, foreign: kdb.Region
+) -> bool:
+    """Return whether ``pad`` can be added to a net; ``own`` and ``foreign`` are its metal near it, and of others."""
     added = kdb.Region(pad) - own
     if added.is_empty():
         return True
@@ -194,12 +195,11 @@ def _fits(around: WholeLayout, metal: WholeLayout, conductor: Conductor, pad: kd
     wide, most = conductor.wide_width, conductor.spacing()
     reach = 2 * max(most, wide or 0)
     window = pad.enlarged(reach, reach)
-    beside = metal.near(conductor.name, window)
-    nearby = beside & kdb.Region(window)
+    nearby = metal.near(conductor.name, window) & kdb.Region(window)
     if wide is not None:
-        close = _foreign(around, metal, conductor.name, pad.enlarged(most, most))
+        _, close = _close(around, metal, conductor.name, pad.enlarged(most, most))
         if not close.is_empty() and not (added.sized(most, 2) & close).is_empty():
-            others = _foreign(around, metal, conductor.name, window)
+            _, others = _close(around, metal, conductor.name, window)
             if not (_core(others, wide) + _core(nearby + added, wide)).is_empty():
                 return False  # too near for wide metal
     after, euclidean = (nearby + added).merged(), kdb.Region.Euclidian
@@ -211,11 +211,11 @@ def _fits(around: WholeLayout, metal: WholeLayout, conductor: Conductor, pad: kd
     )
 
 
-def _foreign(around: WholeLayout, metal: WholeLayout, name: str, window: kdb.Box) -> kdb.Region:
-    """Return the shapes of other nets that touch a window."""
+def _close(around: WholeLayout, metal: WholeLayout, name: str, window: kdb.Box) -> tuple[kdb.Region, kdb.Region]:
+    """Return the metal of a net in a window, and the shapes of other nets that touch it."""
     whole, own = around.near(name, window), metal.near(name, window)
     has_more = whole.count() > own.count() or whole.bbox() != own.bbox()
-    return whole - own if has_more else kdb.Region()
+    return own & kdb.Region(window), whole - own if has_more else kdb.Region()
 
 
 def _meets(region: kdb.Region, added: kdb.Region) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from itertools import compress
 from typing import TYPE_CHECKING
 
 import klayout.db as kdb
@@ -455,13 +456,12 @@ def largest_empty(area: kdb.Box, drawn: kdb.Region, steps: int = 128) -> kdb.Box
     width, height = max(1, area.width() // steps), max(1, area.height() // steps)
     columns, rows = -(-area.width() // width), -(-area.height() // height)
     taken = drawn.rasterize(area.p1, kdb.Vector(width, height), columns, rows)
-    best, found = 0, (0, 0, 0, 0)
-    free = [0] * columns
+    best, found, free = 0, (0, 0, 0, 0), [0] * columns
     for row in range(rows):
-        free = [0 if taken[row][column] else free[column] + 1 for column in range(columns)]
-        stack: list[tuple[int, int]] = []
-        last = -1
-        for column, tall in enumerate([*free, 0]):
+        free = [0 if shape else tall + 1 for shape, tall in zip(taken[row], free, strict=True)]
+        ends = row + 1 == rows or any(compress(taken[row + 1], free))  # else each rectangle goes on
+        stack, last = list[tuple[int, int]](), -1
+        for column, tall in enumerate([*free, 0] if ends else ()):
             if tall == last:  # the rectangle goes on
                 continue
             last, start = tall, column

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, cast
 import klayout.db as kdb
 
 from layoutkit.circuit.orientation import carries_both_ways, is_off
-from layoutkit.circuit.roles import find_roles
+from layoutkit.circuit.roles import find_roles, recognised
 from layoutkit.circuit.suggested_constraints import suggest_constraints
 from layoutkit.extract.extracted import Bodies
 from layoutkit.parasitics.layout_circuit import layout_circuit, thinned
@@ -172,7 +172,7 @@ class Subject:
     @cached_property
     def structure(self) -> Constraints:
         """What follows from the circuit, whatever was asked for."""
-        return suggest_constraints(self.circuit.with_modules(self.roles.groups))
+        return suggest_constraints(recognised(self.circuit))
 
     @cached_property
     def currents(self) -> DeviceCurrents:

@@ -1,6 +1,7 @@
 """Each limit judges a layout 10 % inside it and one 10 % outside of it right; what is inside is arithmetic here."""
 
 import math
+import random
 from dataclasses import replace
 
 import klayout.db as kdb
@@ -1251,6 +1252,19 @@ def test_the_largest_empty_rectangle_is_found():
     boxes = [kdb.Box(0, 0, 1000, 300), kdb.Box(0, 300, 200, 1000), kdb.Box(600, 800, 1000, 1000)]
     found = largest_empty(kdb.Box(0, 0, 1000, 1000), kdb.Region(boxes))
     assert abs(found.area() - 800 * 500) < 0.05 * 800 * 500  # to a strip of 1/128
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_rectangle_of_empty_squares_is_larger_than_the_one_that_is_found(seed):
+    chance, side = random.Random(seed), 8
+    taken = {(x, y) for x in range(side) for y in range(side) if chance.random() < 0.05 + 0.1 * seed}
+    spans = [(one, other) for one in range(side) for other in range(one + 1, side + 1)]
+    free = [(a, b) for a in spans for b in spans if not any((x, y) in taken for x in range(*a) for y in range(*b))]
+    most = max(100 * (a[1] - a[0]) * (b[1] - b[0]) for a, b in free)
+    drawn = kdb.Region([kdb.Box(10 * x, 10 * y, 10 * x + 10, 10 * y + 10) for x, y in taken])
+    found = largest_empty(kdb.Box(0, 0, 10 * side, 10 * side), drawn, steps=side)
+    assert found.area() == most
+    assert (drawn & kdb.Region(found)).is_empty()
 
 
 def fed_by(ohm, millivolts):
