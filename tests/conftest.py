@@ -110,17 +110,19 @@ SLOW_BY_FOLDER = {
     "layoutkit/route": "blockers path_search route_paths route_random",
     "layoutkit/layout": "export klayout_files workspace",
     "layoutkit/parasitics": "pex_netlist",
-    "layoutkit/review": "planted_counterparts planted_floorplans planted_layouts planted_lone_transistors "
-    "planted_matching planted_neighbours planted_passives planted_supplies planted_units planted_wires",
+    "layoutkit/review": "planted_connections planted_counterparts planted_covers planted_dummies planted_floorplans "
+    "planted_groups planted_halves planted_layouts planted_lone_transistors planted_matching planted_neighbours "
+    "planted_oscillators planted_passives planted_supplies planted_units planted_ways planted_wires unsigned_layouts",
     "layoutkit/simulate": "post_layout",
     "layoutkit/technology": "size_limits",
     "layoutkit/tools": "technology_file_check",
     "layoutkit/view": "report_in_browser",
-    "loader": "cli export exported_skills frontmatter handler layer1 pipeline runner search warm_workers",
-    "skills": "black_boxes common_centroid_pair constraint_planning current_mirror design_knowledge_graph drc_check "
-    "extracted_spice gds_export layout_edit layout_view lvs_check module_placement mos_pcell netlist_text "
-    "netlist_to_gds netlists_as_they_are one_flow parasitics passive_devices post_layout_simulation signal_routing "
-    "technology_export_klayout workspace_state",
+    "loader": "cli declared_commands export exported_skills frontmatter handler layer1 pipeline runner search "
+    "warm_workers",
+    "skills": "black_boxes common_centroid_pair compare_layouts constraint_planning current_mirror "
+    "design_knowledge_graph drc_check extracted_spice gds_export layout_edit layout_review layout_view lvs_check "
+    "module_placement mos_pcell netlist_text netlist_to_gds netlists_as_they_are one_flow parasitics passive_devices "
+    "post_layout_simulation signal_routing technology_export_klayout watch_layout workspace_state",
     "skillscript": "command_line model_call outcomes serve_tools supervisor worker",
 }
 SLOW = {f"{folder}/test_{name}.py" for folder, names in SLOW_BY_FOLDER.items() for name in names.split()}
@@ -133,12 +135,14 @@ OUTER_BY_FOLDER = {
     "designgraph": "processes",
     "docs": "documents registry_pages site tutorials",
     "evals": "evals",
-    "hosts": "confinement hosts_page http http_fuzz mcp_inspector mcp_transports options plugin raw_copies remote uvx",
+    "hosts": "confinement hosts_page http http_fuzz mcp_inspector mcp_stdio mcp_tools mcp_transports options plugin "
+    "raw_copies remote uvx",
     "layoutkit/drc": "drc_application drc_deck drc_mutants drc_oracle",
     "layoutkit/explore": "cluster_jobs exploration netlist_suite run_jobs",
     "layoutkit/pcells": "pcells",
     "layoutkit/simulate": "post_layout",
-    "loader": "export exported_skills",
+    "loader": "export exported_skills warm_workers",
+    "skills": "watch_layout",
 }
 OUTER = {f"{folder}/test_{name}.py" for folder, names in OUTER_BY_FOLDER.items() for name in names.split()}
 OUTER |= {"test_packaging.py", "test_release.py"}
@@ -156,7 +160,7 @@ WAITING_BY_FOLDER = {
 }
 WAITING = {f"{folder}/test_{name}.py" for folder, names in WAITING_BY_FOLDER.items() for name in names.split()}
 WAITING |= {"test_packaging.py", "test_release.py"}
-ALIKE = 8
+ALIKE = 2
 FEW = 10  # random examples of a test for other versions
 TECHNOLOGIES = {path.stem for path in (TESTS.parent / "scripts/layoutkit/technology").glob("*.yaml")}
 
