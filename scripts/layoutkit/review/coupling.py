@@ -205,7 +205,7 @@ class Coupling:
         """Return whether switches or logic stand beside matched transistors in the ring of these."""
         subject, reach = self.subject, self.subject.technology.to_dbu(_BANK_UM)
         pair, mos = group.words == PAIR, group.devices[0].device.is_mos
-        switches = pair and any(placed.device.terminals.get("g") in self.loud for placed in group.devices)
+        switches = any(placed.device.terminals.get("g") in self.loud for placed in group.devices)
         kind = mos and (group.strict or group.words == CASCODES) and not group.spread
         if not kind or switches or self.enables(group):
             return []
@@ -254,9 +254,8 @@ class Coupling:
     @cached_property
     def outputs(self) -> set[str]:
         """The outputs that no gate drives from rail to rail."""
-        subject = self.subject
-        full = {str(each.properties["output"]) for each in subject.roles.groups if each.type == "inverter"}
-        return {port for port, use in subject.roles.ports.items() if use.direction == "output"} - full
+        ports = self.subject.roles.ports.items()
+        return {port for port, use in ports if use.direction == "output"} - self.subject.inverted
 
     def _loud(self) -> set[str]:
         subject, circuit = self.subject, self.subject.circuit

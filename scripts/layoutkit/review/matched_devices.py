@@ -19,8 +19,10 @@ from layoutkit.review.matched_roles import (
     LOADS,
     NEARLY,
     ON_ONE_GATE,
+    ON_ONE_RESISTOR,
     PAIR,
     MatchedDevices,
+    are_mixed,
 )
 from layoutkit.review.subject import box_around, centre_of, gap_between, names_of, region_of, turned
 
@@ -66,6 +68,7 @@ class Matching:
         for group in self.transistors:
             yield from self.apart(group)
             yield from self.unlike(group)
+            yield from self._unlike_drains(group)
             if group.is_ordered:
                 yield from self.bare_ends(group)
         for group in self._switched():
@@ -74,9 +77,10 @@ class Matching:
             yield from self.bare_ends(group)
 
     def _is_clocked(self, group: MatchedDevices) -> bool:
-        """Return whether clocks or what they drive turn a group on and off, but for the latch of a comparator."""
+        """Return whether clocks or what they drive turn a group on and off, other than mirrors and latches."""
         gates, roles = {placed.device.terminals["g"] for placed in group.devices}, self.subject.roles
-        latch = gates in self._amplified and gates == {placed.device.terminals["d"] for placed in group.devices}
+        drains = {placed.device.terminals["d"] for placed in group.devices}
+        latch = gates & drains if len(gates) == 1 else gates == drains and gates in self._amplified
         inverters = [each.properties for each in roles.groups if each.type == "inverter" and roles.clocks]
         driven = {str(each[end]) for each in inverters for end in ("input", "output")}
         return not latch and gates <= {*roles.clocks, *driven}
@@ -84,8 +88,10 @@ class Matching:
     def _switched(self) -> Iterator[MatchedDevices]:
         """Yield the sources of one length at one rail whose gates nothing but switches part: they mirror in turn."""
         subject, part = self.subject, {net: frozenset({net}) for net in self.subject.circuit.nets}
-        for name in sorted(subject.both_ways):
-            net = subject.circuit.device(name).terminals
+        switched = (
+            p for p in subject.placed if p.id in subject.both_ways or p.device.terminals.get("g") in subject.inverted
+        )
+        for net in (placed.device.terminals for placed in switched):
             if not {net["d"], net["s"]} & subject.supplies.nets:
                 joined = part[net["d"]] | part[net["s"]]
                 part |= dict.fromkeys(joined, joined)
@@ -95,13 +101,11 @@ class Matching:
             if device.is_mos and net["s"] in subject.supplies and not subject.is_idle(placed):
                 alike[device.model, net["s"], net["b"], device.l, part[net["g"]]].append(placed)
         for devices in alike.values():
-            gates = {placed.device.terminals["g"] for placed in devices}
-            if len(gates) > 1 and any(placed.device.terminals["d"] in gates for placed in devices):
-                joining = (
-                    each
-                    for each in subject.placed
-                    if each.device.id in subject.both_ways and gates & {*each.device.terminals.values()}
-                )
+            gates, led = ({placed.device.terminals[end] for placed in devices} for end in ("g", "d"))
+            above = (placed.device.terminals for placed in subject.placed if placed.device.is_mos)
+            led |= {net["d"] for net in above if net["s"] in led}  # through cascodes
+            if len(gates) > 1 and gates & led:
+                joining = (each for each in subject.placed if each.device.is_mos and gates & each.ends)
                 yield MatchedDevices("mirror behind switches", False, tuple(devices), (*devices, *joining))
 
     def lone_references(self) -> Iterator[MatchedDevices]:
@@ -129,42 +133,24 @@ class Matching:
         cause = "" if None in cells else group.words
         hull = box_around(placed.box for placed in group.devices)
         foreign = [each for each in subject.among(group.devices, group.relatives) if not _is_of_quad(each, group)]
-        if foreign and not group.strict and self._is_nested(group, foreign):
-            return []
-        if foreign and all(_is_tail(each, group) for each in foreign):
-            if not group.strict:
-                return []  # between the halves of a latch
-            gap = subject.um(self.gap_within(group))
-            return subject.finding(
-                "group-apart.tail",
-                gap,
-                f"{names_of(foreign)}, which feeds {group.called}, lies between its devices, {gap:.3g} um apart",
-                where=hull,
-                devices=[*group.devices, *foreign],
-                cause=cause,
-            )
+        tails, every = all(_is_tail(each, group) for each in foreign), [*group.devices, *foreign]
+        if foreign and not group.strict and (tails or self._is_nested(group, foreign)):
+            return []  # a tail between the halves of a latch
+        if foreign and not tails:
+            why = f"{names_of(foreign)} lie{'s' * (len(foreign) == 1)} among {group.called}"
+            must = group.strict and self.makes_offset(group) and not all(_is_kin(each, group) for each in foreign)
+            return subject.finding("group-apart", len(foreign), why, where=hull, devices=every, cause=cause, must=must)
+        gap = subject.um(self.gap_within(group))
         if foreign:
-            return subject.finding(
-                "group-apart",
-                len(foreign),
-                f"{names_of(foreign)} lie{'s' * (len(foreign) == 1)} among {group.called}",
-                where=hull,
-                devices=[*group.devices, *foreign],
-                must=group.strict and self.makes_offset(group) and not all(_is_kin(each, group) for each in foreign),
-                cause=cause,
-            )
+            why = f"{names_of(foreign)}, which feeds {group.called}, lies between its devices, {gap:.3g} um apart"
+            return subject.finding("group-apart.tail", gap, why, where=hull, devices=every, cause=cause)
         taps = (subject.taps & kdb.Region(hull)).area() * subject.technology.dbu_um**2
         why = f"taps or a ring separate the devices of {group.called}"
         bare, pair = self.bare(group) if taps else 0, group.words == PAIR
-        parted = subject.finding(
-            "group-apart.tap", taps * pair, why + ", and no dummies guard them" * bool(bare),
-            where=hull, devices=group.devices,
-        )  # fmt: skip
-        if parted:
-            return parted
-        gap = subject.um(self.gap_within(group))
+        why += ", and no dummies guard them" * bool(bare)
+        parted = subject.finding("group-apart.tap", taps * pair, why, where=hull, devices=group.devices)
         why = f"{group.called} {group.has} {gap:.3g} um between {'their' if group.is_plural else 'its'} devices"
-        return subject.finding("group-apart.gap", gap, why, devices=group.devices, cause=cause)
+        return parted or subject.finding("group-apart.gap", gap, why, devices=group.devices, cause=cause)
 
     def makes_offset(self, group: MatchedDevices) -> bool:
         """Return whether an error of a group unbalances two halves; that of a bias changes a current."""
@@ -224,6 +210,24 @@ class Matching:
             return
         if len(lengths) == 1 or group.strict:
             yield from self._surround(group)
+
+    def _unlike_drains(self, group: MatchedDevices) -> list[Remark]:
+        """Return whether drains of two devices of several channels each, which are not mixed, have unlike areas."""
+        areas = {placed: self._drain_um2(placed) for placed in group.devices if len(placed.boxes) > 1}
+        pairs = [(a, b) for a, b in combinations(areas, 2) if len(a.boxes) == len(b.boxes) and not are_mixed(a, b)]
+        pairs = [
+            (a, b) if areas[a] < areas[b] else (b, a) for a, b in pairs if a.area == b.area and areas[a] * areas[b]
+        ]
+        one, other = min(pairs, key=lambda pair: areas[pair[0]] / areas[pair[1]], default=(group.devices[0],) * 2)
+        why = f"the drains of {one.id} and {other.id} in {group.called} have {areas.get(one, 0):.3g} and "
+        why += f"{areas.get(other, 0):.3g} um2 of diffusion: their channels are joined in another order"
+        share = 1 - areas[one] / areas[other] if pairs else 0.0
+        return self.subject.finding("group-unlike.drains", share, why, devices=[one, other], cause="unlike drains")
+
+    def _drain_um2(self, placed: PlacedDevice) -> float:
+        number = self.subject.number.get(placed.device.terminals["d"])
+        ends = ((each, end) for each in placed.fingers for end in each.junctions if each.nets[end] == number)
+        return sum(each.junctions[end].area_um2 for each, end in ends)
 
     def _have_unit(self, group: MatchedDevices, narrowest: float, widest: float) -> bool:
         """Return whether channels of one width could be those of all; those of a bias of unlike sizes the narrowest.
@@ -357,7 +361,7 @@ def _halves(matching: Matching, group: MatchedDevices) -> list[Remark]:
     pairs = [(a, b) for a, b in combinations(group.devices, 2) if several and not _is_between(a, b)]
     apart = subject.um(max((dist(one.centre, other.centre) for one, other in pairs), default=0.0))
     bare = bool(apart and matching.bare(group))
-    if group.words == ON_ONE_GATE and (found := ratio_apart(subject, group, must=bare)):
+    if group.words in {ON_ONE_GATE, ON_ONE_RESISTOR} and (found := ratio_apart(subject, group, must=bare)):
         return found
     why = f"the devices of {group.called} are not interleaved: their centres lie {apart:.3g} um apart"
     found = subject.finding(
@@ -382,12 +386,9 @@ def _halves(matching: Matching, group: MatchedDevices) -> list[Remark]:
 
 def _is_pumped(subject: Subject, group: MatchedDevices) -> bool:
     """Return whether inverters drive the drains of a group through capacitors, as those of a charge pump's switches."""
-    driven = {str(each.properties["output"]) for each in subject.roles.groups if each.type == "inverter"}
     drains = {placed.device.terminals.get("d", "") for placed in group.devices}
-    plates = (
-        d for d in subject.circuit.devices if d.type == "capacitor" and not driven.isdisjoint(d.terminals.values())
-    )
-    return drains <= {net for each in plates for net in each.terminals.values()}
+    plates = (d.terminals.values() for d in subject.circuit.devices if d.type == "capacitor")
+    return drains <= {net for ends in plates if not subject.inverted.isdisjoint(ends) for net in ends}
 
 
 def _is_apart(matching: Matching, group: MatchedDevices) -> bool:

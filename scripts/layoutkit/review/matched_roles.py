@@ -37,6 +37,7 @@ _RATIO = MODULE_TYPES["resistor_ratio"].words
 _UNORDERED = MODULE_TYPES["symmetric_pair"].words
 NEARLY = 0.01  # of a width, by which a pair may differ as by a rounding
 ON_ONE_GATE = "pair on one gate"
+ON_ONE_RESISTOR = "pair on one resistor"
 LOAD_DIODES = "load diodes"
 _SPLIT = 3  # transistors of a pair of which one half is two
 _FEWEST_PARTS = 2  # smallest ratio in a source of a current in proportion to the temperature [1]
@@ -185,7 +186,7 @@ def matched_groups(subject: Subject) -> list[MatchedDevices]:
         if module.properties.get("matched", True) or module.type == "resistor_ratio"
     ]
     for module in modules:
-        kind, own = MODULE_TYPES[module.type], {*module.devices, *_raised(subject, module)}
+        role, own = MODULE_TYPES[module.type], {*module.devices, *_raised(subject, module)}
         own.update(*(each for each in ladders if module.type == "resistor_ratio" and each & own))
         tops = [name for name in _cascodes(module) if name in own]
         partners = {*own, *_cascodes(module)}
@@ -199,13 +200,14 @@ def matched_groups(subject: Subject) -> list[MatchedDevices]:
             by_kind: dict[tuple[str, str, str], list[PlacedDevice]] = {}
             for placed in subject.devices(names):
                 body = placed.device.terminals.get("b", "") if placed.device.is_mos else ""
-                by_kind.setdefault((placed.device.type, placed.device.model, body), []).append(placed)
+                kind = (placed.device.type, placed.device.model, body if body in subject.supplies else "")
+                by_kind.setdefault(kind, []).append(placed)
             for devices in by_kind.values():
                 if len(devices) > 1:
                     key = frozenset(placed.index for placed in devices)
                     own_ratio = module.properties.get("matched", True)  # else of sizes that the user made unlike
                     strict = module.type in _STRICT and own_ratio and "of" not in module.properties  # no cascodes
-                    group = MatchedDevices(kind.words, strict, tuple(devices), relatives, bool(stages))
+                    group = MatchedDevices(role.words, strict, tuple(devices), relatives, bool(stages))
                     if key not in found or (group.strict and not found[key].strict):
                         found[key] = group
     steps = [tuple(subject.devices(ladder)) for ladder in ladders]
@@ -257,7 +259,7 @@ def _unrecognised(subject: Subject, known: Sequence[MatchedDevices]) -> Iterator
 
 
 def _below(subject: Subject, groups: Sequence[MatchedDevices]) -> Iterator[MatchedDevices]:
-    """Yield the switches below the sources of a mirror, one below each: what they lose is part of its ratio."""
+    """Yield the switches or diodes below the sources of a mirror, one below each: their voltages are part of its."""
     for group in (each for each in groups if each.strict and each.devices[0].device.is_mos and each.words != PAIR):
         sources = {placed.device.terminals["s"] for placed in group.devices}
         below = [p for p in subject.placed if p.device.is_mos and p.device.terminals["d"] in sources]
@@ -265,17 +267,27 @@ def _below(subject: Subject, groups: Sequence[MatchedDevices]) -> Iterator[Match
         own = sources - subject.supplies.nets
         if len(below) == len(own) == len(sources) >= _FEWEST_STAGES and len(alike) == 1:
             yield MatchedDevices("switches below a mirror", False, tuple(below), tuple(below))
+        loop = [p for p in below if p.device.terminals["g"] == p.device.terminals["d"]] + [*group.devices]
+        if len(loop) == 2 * len(own) == 2 * len(sources) and len({(p.device.l, p.area) for p in loop}) == 1:
+            yield MatchedDevices("diodes in a loop with a mirror", True, tuple(loop), tuple(loop))
 
 
 def _unlike_sources(
     subject: Subject, devices: Sequence[PlacedDevice], grouped: Sequence[set[int]]
 ) -> Iterator[MatchedDevices]:
-    """Yield each diode at a rail with the transistor on its gate that has a source of its own, if in a whole ratio."""
-    supplies = subject.supplies
+    """Yield each diode at a rail with the transistor on its gate that has a source of its own, if in a whole ratio.
+
+    Also with those on its source whose gate a resistor joins with it.
+    """
+    supplies, joined = subject.supplies, [each.ends for each in subject.placed if each.device.type == "resistor"]
     for diode in devices:
         gate = diode.device.terminals["d"]
         if diode.device.terminals["g"] != gate or diode.device.terminals["s"] not in supplies or gate in supplies:
             continue
+        for placed in devices:
+            net = placed.device.terminals
+            if {gate, net["g"]} in joined and net["s"] == diode.device.terminals["s"]:
+                yield MatchedDevices(ON_ONE_RESISTOR, True, (diode, placed), (diode, placed))
         on = [placed for placed in subject.placed if placed.device.terminals.get("g") == gate]
         held = {*supplies.nets, *(placed.device.terminals["d"] for placed in on)}  # drains of a stack on one gate
         raised = [placed for placed in devices if placed in on and placed.device.terminals["s"] not in held]

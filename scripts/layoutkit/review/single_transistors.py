@@ -168,7 +168,7 @@ def _biased(subject: Subject) -> Iterator[PlacedDevice]:
         mirrored = any(placed.device.terminals["d"] == gate for placed in devices)
         short = not mirrored and (short or any(_turns_off(placed, on) for placed in devices))
         drives_both = any(fed) and len({placed.device.type for placed in devices}) > 1
-        if gate not in swings and not drives_both and not (short and all(fed) and gate in subject.circuit.ports):
+        if gate not in swings and not drives_both and not (short and any(fed) and gate in subject.circuit.ports):
             yield from (placed for placed in devices if placed.id not in subject.both_ways)
 
 

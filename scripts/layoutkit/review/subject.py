@@ -290,6 +290,11 @@ class Subject:
         return frozenset(carries_both_ways(self.circuit))
 
     @cached_property
+    def inverted(self) -> frozenset[str]:
+        """The nets that inverters drive."""
+        return frozenset(str(g.properties["output"]) for g in self.roles.groups if g.type == "inverter")
+
+    @cached_property
     def nets(self) -> list[str]:
         """The nets of the layout that the netlist has, in the order of the layout: names decide nothing."""
         return sorted((net for net in self.circuit.nets if net in self.number), key=self.number.__getitem__)

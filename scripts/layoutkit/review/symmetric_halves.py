@@ -67,17 +67,9 @@ class SymmetryReview:
         subject, roles = self.subject, self.subject.roles
         said = {name for each in roles.groups if each.type in _SAID for name in each.devices} | subject.both_ways
         said.update(placed.id for stage in subject.stages if is_gate(stage) for placed in stage)
-        for placed in subject.placed:
-            kinds = placed.device.is_mos or (
-                placed.device.type == "resistor" and not only_to_capacitors(subject, placed)
-            )
-            if (
-                not kinds
-                or placed.id in said
-                or subject.is_idle(placed)
-                or placed.device.terminals.get("g") in roles.clocks
-            ):
-                continue
+        said.update(p.id for p in subject.placed if p.device.terminals.get("g") in roles.clocks or subject.is_idle(p))
+        bars = [p for p in subject.placed if p.device.type == "resistor" and not only_to_capacitors(subject, p)]
+        for placed in (p for p in subject.placed if p.id not in said and (p.device.is_mos or p in bars)):
             for image in (each for each in subject.images(placed) if placed.index < each.index):
                 gap = subject.um(min(gap_between(one, other) for one in placed.boxes for other in image.boxes))
                 why = f"{placed.id} and {image.id}, halves that must match, lie {gap:.3g} um apart"
@@ -109,6 +101,8 @@ class SymmetryReview:
         mixed = [(are_mixed(*devices), error) for error, devices in best.errors if len(devices) > 1]
         # Pairs about one centre have no axis that others must keep.
         centred = any(is_mixed for is_mixed, _ in mixed) and not any(e <= FAR for is_mixed, e in mixed if not is_mixed)
+        if centred and min(error for error, _ in best.errors) > FAR:
+            return []  # a line between two centres
         strict = [each for each in best.errors if self._is_strict(each[1]) and self._is_measured(*each[1])]
         strict = [] if centred else strict
         others = [each for each in best.errors if each not in strict and not (centred and len(each[1]) == 1)]
@@ -191,8 +185,8 @@ class SymmetryReview:
         if gate is None or any(net.get("g") != gate or net["s"] not in self.subject.supplies for net in nets):
             return False
         mirrored = {str(each.properties.get("common_gate")) for each in groups if each.type == "current_mirror"}
-        driven = {str(each.properties["output"]) for each in groups if each.type == "inverter"}
-        return gate not in mirrored and (gate in circuit.ports or gate in self.subject.supplies or gate in driven)
+        held = gate in circuit.ports or gate in self.subject.supplies or gate in self.subject.inverted
+        return gate not in mirrored and held
 
     @cached_property
     def _structure(self) -> Constraints:

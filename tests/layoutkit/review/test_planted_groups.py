@@ -151,3 +151,81 @@ def test_a_transistor_among_the_mirrors_that_load_a_pair(drain, expected):
     planted.mos("M7", "pmos", 108, 30, 4, 1, "outn outn vdd vdd")
     review = wired(planted, vdd=60.0, z=40.0, q=41.0, w=42.0).review()
     assert severities(review, "group-apart", "M8 lies among current mirror M4, M5") == expected
+
+
+@pytest.mark.parametrize(("body", "expected"), [("s1", {"should"}), ("vdd", set())])
+def test_halves_of_a_pair_in_wells_of_their_own(body, expected):
+    """A resistor joins their sources; they are 21 um apart, without dummies. In unlike wells they are no pair."""
+    planted = Planted()
+    for number, x in enumerate((0, 21)):
+        planted.mos(f"M{number}", "pmos", x, 0, 4, 1, f"o{number} in{number} s{number} {('s0', body)[number]}")
+        planted.mos(f"M{2 + number}", "pmos", 40 + x, 0, 4, 1, f"s{number} bias vdd vdd")
+        planted.mos(f"M{4 + number}", "nmos", 80 + x, 0, 4, 1, f"o{number} o{number} vss vss")
+    planted.bar("R1", 8, 20, 1, 8, "s0 s1", upright=False)
+    for track, net in enumerate(planted.ends):
+        planted.comb(net, -6 if net == "vss" else 40.0 + track, port=net not in {"s0", "s1"})
+    assert severities(planted.review(), "group-apart", "separate the devices of differential pair M0, M1") == expected
+
+
+@pytest.mark.parametrize(("end", "expected"), [("g", {"must"}), ("x", set())])
+def test_transistors_whose_gates_a_resistor_joins(end, expected):
+    """As those of a reference, 3 to 1: the voltage on the resistor is the difference of theirs."""
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, 4, 1, "g1 g1 vss vss", 3)
+    planted.mos("M2", "nmos", 20, 0, 4, 1, "out g vss vss")
+    planted.mos("M3", "pmos", 60, 0, 4, 1, "g p vdd vdd")
+    planted.mos("M4", "pmos", 70, 0, 4, 1, "p p vdd vdd")
+    planted.bar("R1", 40, 0, 1, 10, f"g1 {end}", upright=False)
+    review = tracks(planted, ports=("out", "g", "p", *(("x",) * (end == "x")))).review()
+    assert severities(review, "group-apart", "the units of M1 lie about none of M2") == expected
+
+
+@pytest.mark.parametrize(("length", "expected"), [(1, {"should"}), (1.5, set())])
+def test_diodes_below_a_mirror_are_a_loop_with_it(length, expected):
+    """Their voltages add up to the same; diodes of another size shift a level."""
+    planted = Planted()
+    for number in (0, 1):
+        planted.mos(f"M{number}", "nmos", 10 * number, 0, 4, length, f"x{number} x{number} vss vss")
+        planted.mos(f"M{2 + number}", "nmos", 25 + 10 * number, 0, 4, 1, f"y{number} y0 x{number} vss")
+    review = tracks(planted, ports=("x0", "x1", "y0", "y1")).review()
+    assert severities(review, "group-apart", "diodes in a loop with a mirror") == expected
+
+
+@pytest.mark.parametrize(("gate", "expected"), [("off", {"should"}), ("bias", set())])
+def test_a_mirror_that_an_inverter_selects_and_a_cascode_closes(gate, expected):
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, 4, 1, "x held vss vss")
+    planted.mos("M2", "nmos", 12, 0, 4, 1, "out g vss vss")
+    planted.mos("M3", "nmos", 20, 0, 4, 0.5, "g vc x vss")
+    planted.mos("M4", "nmos", 30, 0, 4, 0.3, f"g {gate} held vss")
+    planted.mos("M5", "nmos", 40, 0, 4, 0.3, "off sel vss vss")
+    planted.mos("M6", "pmos", 50, 0, 4, 0.3, "off sel vdd vdd")
+    planted.mos("M7", "nmos", 60, 0, 4, 0.3, "held off vss vss")
+    review = tracks(planted, ports=("out", "g", "vc", "sel", *(("bias",) * (gate == "bias")))).review()
+    assert severities(review, "group-apart", "mirror behind switches M1, M2") == expected
+
+
+@pytest.mark.parametrize(("second", "expected"), [("tail in1 d1", {"should"}), ("d1 in1 tail", set())])
+def test_drains_inside_one_half_and_outside_the_other(second, expected):
+    """Of two channels each: one drain between them, or two beside them."""
+    planted = Planted()
+    planted.mos("M0", "nmos", 0, 0, 4, 1, "d0 in0 tail vss", 2)
+    planted.mos("M1", "nmos", 6, 0, 4, 1, f"{second} vss", 2)
+    planted.mos("M2", "nmos", 20, 0, 4, 1, "tail bias vss vss")
+    planted.mos("M3", "pmos", 30, 0, 4, 1, "d0 d0 vdd vdd")
+    planted.mos("M4", "pmos", 40, 0, 4, 1, "d1 d0 vdd vdd")
+    review = tracks(planted, ports=("in0", "in1", "d1", "bias")).review()
+    assert severities(review, "group-unlike", "the drains of M") == expected
+
+
+@pytest.mark.parametrize(("order", "expected"), [("ABBA", set()), ("AABB", {"must"})])
+def test_the_line_between_two_centres_is_no_axis(order, expected):
+    """A pair and its loads side by side, each about a centre of its own, or in blocks."""
+    planted = Planted()
+    for number, half in enumerate(order):
+        gate, drain = {"A": ("inp", "d1"), "B": ("inn", "out")}[half]
+        planted.mos(f"M{half}{number}", "nmos", 3.2 * number, 0, 4, 1, f"{drain} {gate} t vss")
+        planted.mos(f"ML{half}{number}", "pmos", 30 + 5 * number, 0, 4, 1, f"{drain} d1 vdd vdd")
+    planted.mos("MT", "nmos", 60, 0, 4, 1, "t bias vss vss")
+    review = tracks(planted, ports=("inp", "inn", "out", "bias")).review()
+    assert severities(review, "axis", "miss the") == expected

@@ -98,6 +98,19 @@ def test_logic_and_switches_need_no_dummies():
     assert severities(tracks(planted, ports=("in", "out")).review(), "group-unlike", "no dummy") == set()
 
 
+@pytest.mark.parametrize(("gate", "expected"), [("rst", set()), ("r", {"should"})])
+def test_short_switches_on_one_port_need_no_dummies(gate, expected):
+    """One is at the supply, the other behind a resistor; a mirror that holds their gates makes sources of them."""
+    planted = Planted()
+    planted.mos("M1", "pmos", 0, 0, 4, 0.28, f"a {gate} vdd vdd")
+    planted.mos("M2", "pmos", 10, 0, 4, 0.28, f"c {gate} b vdd")
+    planted.bar("R1", 20, 0, 1, 10, "a b", upright=False)
+    if gate == "r":
+        planted.mos("M3", "pmos", 40, 0, 4, 0.28, "r r vdd vdd")
+    review = tracks(planted, ports=("c", gate)).review()
+    assert severities(review, "group-unlike", "M2") == expected
+
+
 @both("group-apart.coarse", "should")
 @pytest.mark.parametrize("channels", [4, 6])
 def test_a_pair_crossed_in_large_blocks(figure, expected, channels):

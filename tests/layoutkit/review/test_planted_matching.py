@@ -74,7 +74,7 @@ def loaded(gap, gate):
     return wired(planted, vdd=45.0, **{gate: 40.0}).review()
 
 
-@both("group-apart.halves", "should")
+@both("group-apart.halves", "should", "must")
 def test_loads_of_a_pair_that_lie_apart(figure, expected):
     assert severities(loaded(figure, "b"), "group-apart", "halves") == expected
 

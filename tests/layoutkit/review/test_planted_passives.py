@@ -274,7 +274,7 @@ def test_a_plate_without_function(side, other, expected):
     assert severities(planted.review(), "passives", "no function") == expected
 
 
-@both("passives.centre", "should")
+@both("passives.centre", "should", "must")
 def test_the_middle_of_a_capacitor_of_several_units(figure, expected):
     """Two capacitors of two units each, one after the other: at one pitch, both miss the middle by half of it."""
     planted = bank([(10 * figure * number, 0) for number in range(4)])
