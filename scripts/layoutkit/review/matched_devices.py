@@ -115,9 +115,8 @@ class Matching:
             net = placed.device.terminals
             if not placed.device.is_mos or net["d"] != net["g"] or net["d"] == net["s"] or placed in grouped:
                 continue
-            kind = (placed.device.model, placed.device.l, net["g"])
-            copies = [p for p in self.subject.placed if p.device.is_mos and p is not placed]
-            copies = [p for p in copies if (p.device.model, p.device.l, p.device.terminals["g"]) == kind]
+            copies = [p for p in self.subject.placed if p is not placed and p.device.terminals.get("g") == net["g"]]
+            copies = [p for p in copies if (p.device.model, p.device.l) == (placed.device.model, placed.device.l)]
             held = net["s"] in self.subject.supplies and net["g"] not in self.subject.supplies
             if held and (copies or net["g"] in self.subject.circuit.ports):
                 yield MatchedDevices("reference", False, (placed,), (placed, *copies))

@@ -103,8 +103,7 @@ class SymmetryReview:
         centred = any(is_mixed for is_mixed, _ in mixed) and not any(e <= FAR for is_mixed, e in mixed if not is_mixed)
         if centred and min(error for error, _ in best.errors) > FAR:
             return []  # a line between two centres
-        strict = [each for each in best.errors if self._is_strict(each[1]) and self._is_measured(*each[1])]
-        strict = [] if centred else strict
+        strict = [e for e in best.errors if not centred and self._is_strict(e[1]) and self._is_measured(*e[1])]
         others = [each for each in best.errors if each not in strict and not (centred and len(each[1]) == 1)]
         return [*self._off_axis("axis", best, strict), *self._off_axis("axis.tail", best, others)]
 
