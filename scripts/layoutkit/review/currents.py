@@ -196,7 +196,7 @@ class _Estimate:
             if seeds == self._rest:
                 self._blocks()
             self.assumed = seeds in (self._sources, self._emitters, self._bipolars, self._rest)
-            by_current = seeds in (self._references, self._bipolars)
+            by_current = seeds in (self._references, self._bipolars, self._rest)
             proposed = defaultdict[float, list[tuple[str, float, str]]](list)
             for each in seeds():  # all of one kind at once: the order of devices decides nothing
                 proposed[min(each[1], self.most.get(each[0], inf)) if by_current else 0.0].append(each)

@@ -657,3 +657,18 @@ R1 e vee 1e3
 """
     found = currents(text, {"R1": 3e-4}, load("sg13g2"))
     assert [found[name].ampere for name in ("Q1", "Q2")] == pytest.approx([2e-4, 1e-4])
+
+
+@pytest.mark.parametrize("width", [1, 40])
+def test_of_transistors_in_series_the_weakest_decides(width):
+    """Three on their own drains between the rails, of which nothing else tells the current."""
+    text = f"""* divider of diodes
+.subckt divider vdd vss
+MA x x vdd vdd pfet_01v8 W=4u L=1u
+MB m m x x pfet_01v8 W=4u L=1u
+MC m m vss vss nfet_01v8 W={width}u L=1u
+.ends
+"""
+    found = currents(text)
+    least = min(FULL * width, 0.202e-3 * 0.15 * 4) * USUAL
+    assert [found[name].ampere for name in ("MA", "MB", "MC")] == pytest.approx([least] * 3)
