@@ -27,7 +27,7 @@ def ladder(steps, switched=True):
 def test_the_steps_of_a_ladder_are_one_ratio(switched, expected):
     """The last step has another unit; without a switch across it is no step."""
     planted = ladder((10, 10, 5), switched)
-    assert severities(planted.review(), "passives", "R0, R1 are drawn in 2 different units") == expected
+    assert severities(planted.review(), "passives", "R0, R1, R2 are drawn in 2 different units") == expected
 
 
 @pytest.mark.parametrize(("last", "expected"), [(10, set()), (-10, {"should"})])
