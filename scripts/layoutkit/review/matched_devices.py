@@ -304,9 +304,10 @@ class Matching:
 
 
 def is_gate(stage: Sequence[PlacedDevice]) -> bool:
-    """Return whether a stage is a logic gate of several inputs, each on transistors of both types."""
+    """Return whether a stage is a logic gate of several inputs, each on transistors of both types, without a diode."""
     gates = [{p.device.terminals["g"] for p in stage if p.device.type == kind} for kind in ("nmos", "pmos")]
-    return gates[0] == gates[1] and len(gates[0]) > 1 and not any(placed.device.both_ways for placed in stage)
+    linear = any(placed.device.both_ways or placed.device.terminals["g"] in placed.ends for placed in stage)
+    return gates[0] == gates[1] and len(gates[0]) > 1 and not linear
 
 
 def widest_gap(nodes: Sequence[Sequence[kdb.Box]], own: int) -> float:

@@ -12,7 +12,7 @@ import klayout.db as kdb
 
 from layoutkit.circuit.recognise import MODULE_TYPES
 from layoutkit.review.matched_devices import MOST_PARTS, ratio_apart, widest_gap
-from layoutkit.review.matched_roles import MatchedDevices
+from layoutkit.review.matched_roles import MatchedDevices, are_mixed
 from layoutkit.review.repeated_cells import off_pitch
 from layoutkit.review.subject import box_around, centre_of, gap_between, names_of, region_of, turned
 from layoutkit.review.symmetric_halves import wire_capacitances
@@ -293,15 +293,9 @@ class Passives:
         ends = [(start, hull.center().y) for hull in hulls for start in (hull.left - reach, hull.right)]
         sides = [turned(kdb.Box(x, y, x + reach, y + 1), upright=flat) for x, y in ends]
         bare = sum((bars & kdb.Region(side)).is_empty() for side in sides)
-        return subject.finding(
-            "passives",
-            bare,
-            f"{group.called} {group.has} no dummy bar at {bare} of its {len(sides)} ends",
-            what_to_do="a dummy bar at each end of the bank",
-            devices=group.devices,
-            must=False,
-            cause="bare bars",
-        )
+        why = f"{group.called} {group.has} no dummy bar at {bare} of its {len(sides)} ends"
+        cure, cause = "a dummy bar at each end of the bank", "bare bars"
+        return subject.finding("passives", bare, why, what_to_do=cure, devices=group.devices, must=False, cause=cause)
 
     def covered(self, group: MatchedDevices) -> list[Remark]:
         """Return a remark if metal, of whatever net, covers some bars of a ratio more than others."""
@@ -330,7 +324,8 @@ class Passives:
         wrong = [placed for placed, away in off.items() if limit.beyond(away)]
         most = max((off[placed] for placed in wrong), default=0.0)
         why = f"the units of {names_of(wrong)} lie up to {most:.3g} of their sides off the middle of {group.called}"
-        return self.subject.finding("passives.centre", most, why, devices=wrong, cause="off centre")
+        must = len(group.devices) > 2  # two halves may lie beside each other
+        return self.subject.finding("passives.centre", most, why, devices=wrong, cause="off centre", must=must)
 
     def spare_units(self, group: MatchedDevices) -> list[Remark]:
         """Return whether more dummies than units lie in and around a bank; a frame around bars, one dummy deep, may."""
@@ -391,6 +386,8 @@ class Passives:
             gap, devices = self.subject.um(widest_gap(boxes, len(boxes))), [p for each in strings for p in each.devices]
             why = f"equal resistors {names_of(devices)} lie {gap:.3g} um apart"
             yield from self.subject.finding("passives.apart", gap, why, devices=devices)
+            if len(devices) == 2 and are_mixed(*devices):
+                yield from self.bare_ends(MatchedDevices("equal resistors", False, tuple(devices), tuple(devices)))
 
     def in_order(self) -> list[Remark]:
         """Return whether the steps of a ladder, between its joints, lie in one row in the order of its bits."""

@@ -229,3 +229,15 @@ def test_the_line_between_two_centres_is_no_axis(order, expected):
     planted.mos("MT", "nmos", 60, 0, 4, 1, "t bias vss vss")
     review = tracks(planted, ports=("inp", "inn", "out", "bias")).review()
     assert severities(review, "axis", "miss the") == expected
+
+
+@pytest.mark.parametrize(("gate", "expected"), [("q", {"should"}), ("c", set())])
+def test_a_stage_with_diodes_is_no_logic(gate, expected):
+    """Inverters that drive one net, one of them from itself, as in a transconductor; from another input, they are."""
+    planted = Planted()
+    for number, name in enumerate(("a", "b", gate)):
+        planted.mos(f"MN{number}", "nmos", 12 * number, 0, 4, 1, f"q {name} vss vss")
+        planted.mos(f"MP{number}", "pmos", 110 + 12 * number, 0, 4, 1, f"q {name} vdd vdd")
+        planted.mos(f"ML{number}", "nmos", 60 + 12 * number, 0, 4, 1, f"y{number} q vss vss")
+    review = tracks(planted, ports=("a", "b", "c", "q", "y0", "y1", "y2")).review()
+    assert severities(review, "group-apart", "current mirror") == expected

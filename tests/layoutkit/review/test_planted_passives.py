@@ -128,6 +128,22 @@ def test_dummies_in_a_bank_of_two(spare, expected):
     assert severities(planted.review(), "passives", "dummies around") == expected
 
 
+@pytest.mark.parametrize(("places", "expected"), [((0, 6), {"should"}), ((0, 3), set())])
+def test_equal_loads_whose_bars_are_mixed(places, expected):
+    """R1 of two bars with one of R2's two between them, or beside: nothing else says that the two must match."""
+    planted = Planted()
+    for number, x in enumerate(places):
+        planted.bar(f"R1{number}", x, 0, 1, 10, ("a m", "b m")[number])
+        planted.bar(f"R2{number}", 9 - x, 0, 1, 10, ("c n", "d n")[number])
+    planted.mos("M1", "nmos", 30, 0, 4, 1, "c g vss vss")
+    for track, net in enumerate(planted.ends):
+        planted.comb(net, 24.0 + track if net in {"m", "n"} else -4.0 - track, port=net not in {"m", "n"})
+    planted.comb("vss", -20)
+    cards = "R1 a b vss ppolyf_u W=1u L=20u\nR2 c d vss ppolyf_u W=1u L=20u\n" + planted.cards[-1]
+    text = f".subckt TOP a b c d g vss\n{cards}\n.ends\n"
+    assert severities(planted.review(text), "passives", "equal resistors") == expected
+
+
 def test_a_single_bar_and_the_ends_of_each_bank():
     """What sets a current alone wants dummies, too, at both ends of each place that its bars lie in."""
     planted = divider([("R1", 2, 10, "a m")], ENDS[:1])
@@ -274,21 +290,33 @@ def test_a_plate_without_function(side, other, expected):
     assert severities(planted.review(), "passives", "no function") == expected
 
 
-@both("passives.centre", "should", "must")
-def test_the_middle_of_a_capacitor_of_several_units(figure, expected):
-    """Two capacitors of two units each, one after the other: at one pitch, both miss the middle by half of it."""
-    planted = bank([(10 * figure * number, 0) for number in range(4)])
-    for number in (2, 3):
-        planted.cards[number] = planted.cards[number].replace(f"b{number}", f"b{number - 2}")
+def one_after_the_other(figure, capacitors):
+    """Return capacitors of two units each: of two each misses the middle by half a pitch, of three two by a pitch."""
+    pitch = 10 * figure / (capacitors - 1)
+    planted = bank([(pitch * number, 0) for number in range(2 * capacitors)])
+    for number in range(capacitors, 2 * capacitors):
+        first = number - capacitors
+        planted.cards[number] = planted.cards[number].replace(f"b{number}", f"b{first}")
         low = -4 - number
-        for each in (number - 2, number):
-            planted.box("Metal4", 10 * figure * each + 2, low, 10 * figure * each + 2.5, 1, f"b{number - 2}")
-        planted.box("Metal3", 10 * figure * (number - 2) + 2, low, 10 * figure * number + 2.5, low + 0.5)
-        for each in (number - 2, number):
-            planted.square("Via3", 10 * figure * each + 2.25, low + 0.25, 0.26)
+        for each in (first, number):
+            planted.box("Metal4", pitch * each + 2, low, pitch * each + 2.5, 1, f"b{first}")
+            planted.square("Via3", pitch * each + 2.25, low + 0.25, 0.26)
+        planted.box("Metal3", pitch * first + 2, low, pitch * number + 2.5, low + 0.5)
         planted.ports.remove(f"b{number}")
         planted.erase_label(f"b{number}", "Metal4")
-    assert severities(planted.review(), "passives", "off the middle") == expected
+    return severities(planted.review(), "passives", "off the middle")
+
+
+@both("passives.centre", "should")
+def test_the_middle_of_a_capacitor_of_several_units(figure, expected):
+    assert one_after_the_other(figure, 2) == expected
+
+
+@both("passives.centre", "must")
+def test_an_array_of_more_than_two_halves(figure, expected):
+    """Two halves may lie beside each other."""
+    assert one_after_the_other(figure, 3) == expected
+    assert one_after_the_other(figure, 2) == {"should"}
 
 
 @both("wire-length.feed", "should")
