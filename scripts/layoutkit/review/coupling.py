@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from functools import cached_property
-from itertools import combinations, product
+from itertools import chain, combinations, product
 from typing import TYPE_CHECKING
 
 import klayout.db as kdb
 
+from layoutkit.circuit.orientation import is_off
 from layoutkit.review.matched_devices import is_gate
 from layoutkit.review.matched_roles import CASCODES, PAIR, feet
 from layoutkit.review.passives import joined_by_capacitors
@@ -51,30 +52,34 @@ class Coupling:
         self.subject, self.groups = subject, groups
         own = subject.supplies.nets
         loud = (self._loud() | self._steering()) - {net for net in subject.circuit.nets if self._is_mirrored(net)}
-        steered = {net for net in subject.circuit.nets if self._is_steered(net, loud)}
-        self.loud = {net for net in loud - own - steered if net in subject.number}
-        self.quiet = {net for net in (self._quiet() | steered) - own - self.loud if net in subject.number}
+        slow = {net for net in subject.circuit.nets if self._is_steered(net, loud)} | {*filter(self._is_slow, loud)}
+        self.loud = {net for net in loud - own - slow if net in subject.number}
+        self.quiet = {net for net in (self._quiet() | slow) - own - self.loud if net in subject.number}
         mirrors = (each.properties for each in subject.roles.groups if each.type == "current_mirror")
-        self.still = {str(each["common_gate"]) for each in mirrors if "common_gate" in each} - self.loud - self.quiet
-        self.still |= feet(subject) - self.loud - self.quiet
-        ends = {net: [subject.circuit.device(end.device) for end in subject.circuit.nets[net]] for net in self.quiet}
-        self.held = {
-            net for net, on in ends.items()
-            if any(d.type == "capacitor" for d in on) and any(d.id in subject.both_ways for d in on)
-        }  # fmt: skip
+        self.still = {str(each["common_gate"]) for each in mirrors if "common_gate" in each}
+        self.still = (self.still | feet(subject)) & {*subject.nets} - self.loud - self.quiet
+        on = {True: set[str](), False: set[str]()}
+        for device in subject.circuit.devices:
+            if device.type == "capacitor" or device.id in subject.both_ways:
+                on[device.is_mos].update(device.terminals.values())
+        self.held = self.quiet & on[True] & on[False]
 
     def findings(self, bare: Callable[[MatchedDevices], int]) -> Iterator[Remark]:
         """Yield all findings; ``bare`` says how many ends of rows of a group have no dummy."""
-        joined = self._joined
-        for quiet, loud in product(self.subject.nets, repeat=2):
-            swings = quiet in self.still and loud in self.loud - self.outputs
-            if not (swings or (quiet in self.quiet and loud in self.loud)):
-                continue
-            if self.subject.net_images.get(quiet) != loud and {quiet, loud} not in joined:
-                yield from self.coupling(quiet, loud, must=not swings)
+        yield from chain.from_iterable(self.disturbed.values())
         for group in self.groups:
             yield from self.in_the_ring(group, bare)
         yield from self.inputs_of_pairs()
+
+    @cached_property
+    def disturbed(self) -> dict[frozenset[str], list[Remark]]:
+        """The findings on quiet nets beside loud ones; only nets that swing to the rails disturb current sources."""
+        found = {}
+        for loud, quiet in product(self.subject.in_order(self.loud), self.subject.in_order(self.quiet | self.still)):
+            pair, images = frozenset((quiet, loud)), self.subject.net_images.get(quiet) == loud
+            if not images and pair not in self._joined and not (quiet in self.still and loud in self.outputs):
+                found[pair] = self.coupling(quiet, loud, must=quiet not in self.still)
+        return {pair: remarks for pair, remarks in found.items() if remarks}
 
     def coupling(self, quiet: str, loud: str, *, must: bool) -> list[Remark]:
         """Return whether a quiet net runs beside a loud one."""
@@ -84,27 +89,26 @@ class Coupling:
             for placed in subject.placed
             if {quiet, loud} <= set(placed.device.terminals.values())
         ) + region_of(hull for nets, hull in self._modules if {quiet, loud} <= nets)
+
+        def told(limit: str, length: int, where: kdb.Box, how: str, *, must: bool = True) -> list[Remark]:
+            words, nets = f"{quiet} runs {subject.um(length):.3g} um {how}", [quiet, loud]
+            return subject.finding(limit, subject.um(length), words, where=where, nets=nets, must=must, cause=quiet)
+
         length, place, near, around = self.along(quiet, loud, shared)
-        words = f"{quiet} runs {subject.um(length):.3g} um over, under or within {BESIDE} minimum spaces of {loud}"
-        found = subject.finding(
-            "coupling", subject.um(length), words, where=place, nets=[quiet, loud], must=must, cause=quiet
-        )
+        how = f"over, under or within {BESIDE} minimum spaces of {loud}"
+        found = told("coupling", length, place, how, must=must)
         if not found and near > length:
-            words = f"{quiet} runs {subject.um(near):.3g} um within {_NEAR_UM:g} um of {loud}"
             limit = "coupling.output" if quiet in self._gates_of_pairs and loud in self.outputs else "coupling.near"
-            if close := subject.finding(limit, subject.um(near), words, where=around, nets=[quiet, loud], cause=quiet):
+            if close := told(limit, near, around, f"within {_NEAR_UM:g} um of {loud}"):
                 return close
         if not found and loud in subject.roles.clocks:
             length, place, near, around = self.along(quiet, loud, kdb.Region())  # also at the devices on both
             length, place = max((length, place), (near, around), key=lambda each: each[0])
-            words = f"{quiet} runs {subject.um(length):.3g} um beside clock {loud}, also at the devices on both"
-            return subject.finding(
-                "coupling.clock", subject.um(length), words, where=place, nets=[quiet, loud], cause=quiet
-            )
+            return told("coupling.clock", length, place, f"beside clock {loud}, also at the devices on both")
         if not found or not must or found[0].severity == "must":
             return found
         share = length / sum(wire_length(piece) for metal in subject.metal(quiet).values() for piece in metal.each())
-        words += f", {100 * share:.3g} % of its length"
+        words = f"{found[0].why}, {100 * share:.3g} % of its length"
         return subject.finding("coupling.share", share, words, where=place, nets=[quiet, loud]) or found
 
     def along(self, one: str, other: str, without: kdb.Region, *, lowest: int = 0) -> tuple[int, kdb.Box, int, kdb.Box]:
@@ -144,10 +148,9 @@ class Coupling:
         for group in subject.roles.groups:
             own = [circuit.device(name).terminals for name in group.devices if group.type == "differential_pair"]
             gates, driven = ({net[end] for net in own if end in net} & {*subject.number} for end in ("g", "d"))
-            supplies = subject.supplies.nets  # which a follower does not drive
-            for quiet, loud in product(sorted(gates - self.loud), sorted(driven - gates - supplies)):
-                if {quiet, loud} in self._joined:
-                    continue
+            driven -= gates | subject.supplies.nets  # which a follower does not drive
+            pairs = product(subject.in_order(gates - self.loud), subject.in_order(driven))
+            for quiet, loud in (pair for pair in pairs if {*pair} not in self._joined):
                 length, place, *_ = self.along(quiet, loud, kdb.Region(), lowest=1)
                 words = (
                     f"input {quiet} of a pair runs {subject.um(length):.3g} um beside or over {loud}, which it drives"
@@ -210,19 +213,15 @@ class Coupling:
         if not kind or switches or self.enables(group):
             return []
         body = str(group.devices[0].device.terminals["b"])
-        holes = [hole for _, hole in rings_of(subject, body)] if body in subject.number else []
-        around = [hole for hole in holes if all(hole.inside(each.box.center()) for each in group.devices)]
+        rings = rings_of(subject, body) if body in subject.number else []
+        around = (hole for _, hole in rings if all(hole.inside(each.box.center()) for each in group.devices))
+        hole = min(around, key=kdb.Polygon.area, default=kdb.Polygon())
         hull = box_around(each.box for each in group.devices).enlarged(reach, reach)
         beside = [p for p in subject.placed if p not in group.relatives and p.device.is_mos and p.box.touches(hull)]
         own = {net for placed in group.devices for net in placed.ends if net not in subject.supplies}
-        diodes = [
-            p.device.terminals["g"] for p in subject.placed if p.device.is_mos and p.device.terminals["g"] in p.ends
-        ]
-        loud = self.loud.difference(diodes)  # a diode holds its net
-        linear = self._held_pairs
-        beside = [p for p in beside if p.device.terminals["g"] in loud and not p.ends & own and p not in linear]
-        hole = min(around, key=kdb.Polygon.area, default=None)
-        beside = [p for p in beside if hole is not None and hole.inside(p.box.center())]
+        loud = {net for net in self.loud if not self.diodes(net)}  # a diode holds its net
+        beside = [p for p in beside if p.device.terminals["g"] in loud and not p.ends & own]
+        beside = [p for p in beside if hole.inside(p.box.center()) and p not in self._held_pairs]
         unguarded = bool(pair and beside and bare(group))
         why = f"the ring of {group.called} holds {names_of(beside)} as well, which turn on and off"
         why += ", and no dummies guard the pair" * unguarded
@@ -254,15 +253,19 @@ class Coupling:
     @cached_property
     def outputs(self) -> set[str]:
         """The outputs that no gate drives from rail to rail."""
-        ports = self.subject.roles.ports.items()
-        return {port for port, use in ports if use.direction == "output"} - self.subject.inverted
+        gates = (placed for stage in self.subject.stages if is_gate(stage) for placed in stage)
+        return self._driven - self.subject.inverted - {placed.device.terminals["d"] for placed in gates}
+
+    @cached_property
+    def _driven(self) -> set[str]:
+        """The ports that are outputs, or that transistors of both types hold, and no bias for other circuits."""
+        ports = [port for port in self.subject.circuit.ports if not self.diodes(port)]
+        uses = self.subject.roles.ports
+        return {port for port in ports if uses[port].direction == "output" or len(self._pulls(port)) > 1}
 
     def _loud(self) -> set[str]:
         subject, circuit = self.subject, self.subject.circuit
-        found = {*subject.roles.clocks}
-        outputs = (port for port, use in subject.roles.ports.items() if use.direction == "output")
-        found |= {port for port in outputs if not self.diodes(port)}  # else a bias for other circuits
-        found |= {port for port in circuit.ports if len(self._pulls(port)) > 1 and not self.diodes(port)}
+        found = {*subject.roles.clocks, *self._driven}
         for module in subject.roles.groups:
             if module.type == "inverter":
                 found.update(str(module.properties[each]) for each in ("input", "output"))
@@ -305,8 +308,8 @@ class Coupling:
         found |= {
             port for port, use in subject.roles.ports.items() if use.direction == "input" and self._is_reference(port)
         }
-        found |= {port for port in subject.circuit.ports if self.is_passed_on(port)}
-        return found | {net for net in subject.nets if self._is_high_impedance(net) or self._is_weak(net)}
+        kinds = (self.is_passed_on, self._is_high_impedance, self._is_weak)
+        return found | {net for net in subject.nets if any(is_quiet(net) for is_quiet in kinds)}
 
     def _is_weak(self, net: str) -> bool:
         """Return whether none but long channels hold a net."""
@@ -316,14 +319,25 @@ class Coupling:
         return bool(ends) and weak and others <= {"nmos", "pmos", "capacitor"}
 
     def is_passed_on(self, net: str) -> bool:
-        """Return whether only the channels of switches are on a net: an analog signal, from outside or to it."""
-        ends, both_ways = self.subject.circuit.nets[net], self.subject.both_ways
-        return bool(ends) and all(end.device in both_ways and end.terminal in {"d", "s"} for end in ends)
+        """Return whether only the channels of switches are on a net, and plates: an analog signal, or a charge."""
+        circuit, both_ways = self.subject.circuit, self.subject.both_ways
+        ends = circuit.nets[net]
+        plates = [end for end in ends if circuit.device(end.device).type == "capacitor"]
+        channels = [end for end in ends if end.device in both_ways and end.terminal in {"d", "s"}]
+        return len(plates) + len(channels) == len(ends) and bool(channels) and bool(plates or net in circuit.ports)
+
+    def _is_slow(self, net: str) -> bool:
+        """Return whether logic reads a net on which only a resistor or plate and transistors of one type are."""
+        others = {self.subject.circuit.device(end.device).type for end in self.subject.circuit.nets[net]}
+        gates = {device.type for device, end in self._ends(net) if end == "g"}
+        slow = bool(others & {"resistor", "capacitor"}) and net not in self.subject.roles.clocks
+        return slow and len(gates) > 1 > len(self._pulls(net)) - 1
 
     def _ends(self, net: str) -> list[tuple[Device, str]]:
-        """Return the ends of transistors on a net."""
-        ends = ((self.subject.circuit.device(end.device), end.terminal) for end in self.subject.circuit.nets[net])
-        return [(device, terminal) for device, terminal in ends if device.is_mos]
+        """Return the ends of transistors on a net, but for dummies that are off, either end of which is the drain."""
+        subject = self.subject
+        ends = ((subject.circuit.device(end.device), end.terminal) for end in subject.circuit.nets[net])
+        return [(each, terminal) for each, terminal in ends if each.is_mos and not is_off(each, subject.supplies)]
 
     def _pulls(self, net: str) -> set[str]:
         """Return the types of the transistors whose drain holds a net, but for switches."""
@@ -353,8 +367,11 @@ class Coupling:
             own = {circuit.device(name).terminals.get("g", "") for name in group.devices}
             gates |= dict.fromkeys(group.devices, own) if group.type == "differential_pair" else {}
         for net in circuit.nets:
-            pulls = {device.type: gates.get(device.id) for device, end in self._ends(net) if end == "d"}
-            down, up = pulls.get("nmos"), pulls.get("pmos")
+            drains = [device for device, end in self._ends(net) if end == "d" and device.terminals["g"] != net]
+            down, up = (
+                {gate for each in drains if each.type == kind for gate in gates.get(each.id, ())}
+                for kind in ("nmos", "pmos")
+            )
             found |= down | up if down and up and not down & up else set()
         return found
 

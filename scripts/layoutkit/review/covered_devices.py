@@ -52,8 +52,7 @@ class CoveredDevices:
         for group in self.groups:
             yield from self.covered(group)
             yield from self.busy_gates(group)
-        yield from self.covered_switches()
-        yield from self.covered_images()
+        yield from self.covered_alike()
         for group in self.coupling.groups:
             yield from self.through_group(group)
         for module in self.subject.roles.groups:
@@ -97,7 +96,7 @@ class CoveredDevices:
         else:
             nets = {net for net in subject.nets if not coupling.diodes(net)} - subject.supplies.nets
             nets |= {*subject.supplies.power}
-        how = f"under capacitor {placed.id} ({', '.join(sorted(ends))})"
+        how = f"under capacitor {placed.id} ({', '.join(subject.in_order(ends))})"
         return crossed(subject, body.merged(), nets - ends, names[: names.index(lower)], how, [placed], shielded=True)
 
     def through_group(self, group: MatchedDevices) -> list[Remark]:
@@ -184,8 +183,10 @@ class CoveredDevices:
             )
             found.append((many - few, many, there, where))
         apart, many, there, where = max(found)
-        why = f"wires of {', '.join(sorted(wires))} cover {100 * many:.3g} % of the gates in the {there} half of "
-        why += f"{group.called}, and {100 * (many - apart):.3g} % of those in the {where} half"
+        why = (
+            f"wires of {', '.join(subject.in_order(wires))} cover {100 * many:.3g} % of the gates in the {there} half "
+        )
+        why += f"of {group.called}, and {100 * (many - apart):.3g} % of those in the {where} half"
         return subject.finding("foreign-over-gates.half", apart, why, devices=group.devices, nets=wires, cause="half")
 
     def _over(self, gates: kdb.Region, nets: AbstractSet[str]) -> dict[str, kdb.Region]:
@@ -202,31 +203,30 @@ class CoveredDevices:
         gates = {placed.device.terminals["g"] for placed in group.devices}
         nets = _nets_of(group) - gates if group.words == PAIR else set[str]()
         _, whole, seen = self._covered(group, nets, above=0)
-        why = f"drain and source wires ({', '.join(sorted(seen))}) run over {100 * whole:.3g} % of the gate area of "
-        why += group.called
+        why = f"drain and source wires ({', '.join(self.subject.in_order(seen))}) run over {100 * whole:.3g} % of the "
+        why += f"gate area of {group.called}"
         return self.subject.finding(
             "foreign-over-gates.own", whole, why, devices=group.devices, nets=seen, cause="own wires"
         )
 
-    def covered_switches(self) -> Iterator[Remark]:
-        """Yield the equal switches between signals where a supply covers some more than others."""
-        supplies, alike = self.subject.supplies.nets, defaultdict(list)
-        for placed in self.subject.placed:
-            if placed.id in self.subject.both_ways and not placed.ends & supplies:
-                alike[placed.device.model, placed.device.w, placed.device.l].append(placed)
-        for devices in alike.values():
-            group = MatchedDevices("equal switches", False, tuple(devices), tuple(devices))
-            yield from self._unlike_cover(group, "foreign-over-gates.supply", supplies) if len(devices) > 1 else ()
+    def covered_alike(self) -> Iterator[Remark]:
+        """Yield the equal switches between signals, and mirror images in no group, that metal covers unlike.
 
-    def covered_images(self) -> Iterator[Remark]:
-        """Yield the mirror images in no group where metal covers the gates of one more than those of the other."""
-        subject, grouped = self.subject, [{*group.devices} for group in self.groups]
+        Of the metal over switches only supplies count.
+        """
+        subject, alike = self.subject, defaultdict(list)
+        supplies, grouped = subject.supplies.nets, [{*group.devices} for group in self.groups]
         for placed in (placed for placed in subject.placed if placed.device.is_mos):
+            if placed.id in subject.both_ways and not placed.ends & supplies:
+                alike[placed.device.model, placed.device.w, placed.device.l].append(placed)
             for image in subject.images(placed):
                 pair = MatchedDevices("counterparts", False, (placed, image), (placed, image))
                 if placed.index < image.index and not any(own.issuperset(pair.devices) for own in grouped):
-                    nets = {*subject.nets} - (_nets_of(pair) - subject.supplies.nets)
+                    nets = {*subject.nets} - (_nets_of(pair) - supplies)
                     yield from self._unlike_cover(pair, "foreign-over-gates.supply", nets)
+        for devices in (each for each in alike.values() if len(each) > 1):
+            group = MatchedDevices("equal switches", False, tuple(devices), tuple(devices))
+            yield from self._unlike_cover(group, "foreign-over-gates.supply", supplies)
 
     def _unlike_cover(self, group: MatchedDevices, name: str, nets: AbstractSet[str]) -> list[Remark]:
         """Return whether wires of some nets cover some devices of a group more than others."""
@@ -236,8 +236,8 @@ class CoveredDevices:
         return self.subject.finding(
             name,
             whole - min(parts) if foreign else max(parts) - min(parts),
-            f"wires of {', '.join(sorted(seen))} cover {100 * whole:.3g} % of the gates of {group.called}, "
-            f"from {100 * min(parts):.3g} to {100 * max(parts):.3g} % per device",
+            f"wires of {', '.join(self.subject.in_order(seen))} cover {100 * whole:.3g} % of the gates of "
+            f"{group.called}, from {100 * min(parts):.3g} to {100 * max(parts):.3g} % per device",
             devices=group.devices,
             nets=seen,
             cause="" if foreign else name,
@@ -300,7 +300,7 @@ def crossed(  # noqa: PLR0913 - the fields of a finding
     return subject.finding(
         "coupling.through" if is_mos else "passives.noise",
         length / (max(across, subject.technology.to_dbu(_LEAST_WAY_UM)) if is_mos else across),
-        f"wires of {', '.join(sorted(seen))} run {subject.um(length):.3g} um {how}",
+        f"wires of {', '.join(subject.in_order(seen))} run {subject.um(length):.3g} um {how}",
         where=where,
         devices=devices,
         nets=seen,

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _EQUAL = 0.05  # stubs whose lengths differ by at most this much balance each other, as half of the hand layouts do [1]
 _OWN_UM = 1.0  # so near to its own devices, metal of a net is a mesh over them [um]
 _SHORT_UM = 5.0  # dead pieces up to this length are one finding, as an engineer says it once [um]
+_MIRRORED_UM = 10.0  # dead pieces beyond this length are named although the image of the net has the same [um]
 _SUPPLY_UM = 4.0  # dead pieces of a supply beyond this length are named [um]
 _MESH = 2000  # contacts beyond which a supply is a mesh
 _EDGE_UM = 0.5  # metal this near to the edge of the layout is at the edge [um]
@@ -137,7 +138,7 @@ class DeadMetal:
             return False
         for other in self._dead(image, least):
             if other.conductor == stub.conductor and abs(other.length - stub.length) <= _EQUAL * stub.length:
-                return True
+                return stub.length <= self.subject.technology.to_dbu(_MIRRORED_UM)
         return stub.whole in self._sizes(image, stub)
 
     def _sizes(self, net: str, stub: Stub) -> set[tuple[int, int]]:
@@ -193,7 +194,7 @@ class DeadMetal:
     def _way_out(self, conductor: str, label: kdb.Point) -> kdb.Box:
         """Return the end of the straight way from a label that is not at the edge to the nearest side. [dbu]"""
         technology, box = self.subject.technology, self.subject.metal_box
-        spec, edge = technology.conductor(conductor), technology.to_dbu(_EDGE_UM)
+        spec, edge = technology.conductor(conductor), technology.to_dbu(2 * _EDGE_UM)
         if not box.enlarged(-edge, -edge).contains(label):
             return kdb.Box()
         near = kdb.Box(label, label).enlarged(spec.width + spec.space)

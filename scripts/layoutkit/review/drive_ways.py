@@ -42,22 +42,22 @@ _THIN, _THIN_UM = 20, 5.0  # squares and length of a wire from which on it is th
 _SMALL_OHM = 5, 500  # resistors of metal have less; from the second one on the ohms of wires do not count [ohm]
 _PLATE_UM = 2.0  # from a plate to the edge of its metal [um]
 _WIDE = 2  # metal is wide from twice as many times the minimum width on, if that is twice what its current needs, too
-_PLATES_UM = 2.5  # around plates, metal may be wide [um]
+_PLATES_UM, _STRAPS_UM = 2.5, 0.6  # around plates and emitters, and around channels, metal may be wide [um]
 _EQUAL = 1.1  # factor within which currents are equal
 _PASS_OHM = 100  # on-resistance up to which a transistor from a supply to a port is one that a load draws from [ohm]
 
 
 def wide_metal(subject: Subject) -> Iterator[Remark]:
-    """Yield the signals with much metal that is wider than their current needs, apart from plates."""
+    """Yield the signals with much metal that is wider than their current needs, apart from plates and terminals."""
     technology, limit = subject.technology, subject.limits["dead-metal.wide"]
-    whole, reach = subject.box.area(), technology.to_dbu(_PLATES_UM)
+    whole, reach, straps = subject.box.area(), technology.to_dbu(_PLATES_UM), technology.to_dbu(_STRAPS_UM)
     part = subject.limits["electromigration.part"].should or 0.0
     for net in [net for net in subject.nets if net not in subject.supplies]:
         if not limit.beyond(sum(metal.area() for metal in subject.metal(net).values()) / whole):
             continue
-        own = (placed for placed in subject.placed if placed.device.type == "capacitor" and net in placed.ends)
-        plates = region_of(box.enlarged(reach) for placed in own for box in placed.boxes)
         carrying = [p for p, end in subject.feeds(net) if end in p.device.kind.ends and not subject.is_idle(p)]
+        own = [p for p in subject.placed if net in p.ends and p.device.type != "resistor"]
+        plates = region_of(box.enlarged(straps if p.device.is_mos else reach) for p in own for box in p.boxes)
         if any(subject.drive(placed) or placed.id in subject.both_ways for placed in carrying):
             continue  # the wires of a switch or pass device are wide for their resistance
         ampere, wide = max((subject.current(placed) or 0.0 for placed in carrying), default=0.0), kdb.Region()

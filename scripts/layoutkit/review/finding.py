@@ -115,7 +115,7 @@ def _merged(findings: Sequence[Remark], dbu_um: float) -> Remark:
     return replace(
         first,
         devices=tuple(dict.fromkeys(name for each in (first, *others) for name in each.devices)),
-        nets=tuple(sorted({net for each in findings for net in each.nets})),
+        nets=tuple(dict.fromkeys(net for each in (first, *others) for net in each.nets)),
         why=f"{first.why}; likewise {listed(likewise)}",
         places=tuple(places[:MOST_PLACES]),
     )

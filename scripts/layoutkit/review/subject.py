@@ -299,6 +299,10 @@ class Subject:
         """The nets of the layout that the netlist has, in the order of the layout: names decide nothing."""
         return sorted((net for net in self.circuit.nets if net in self.number), key=self.number.__getitem__)
 
+    def in_order(self, nets: Iterable[str]) -> list[str]:
+        """Return nets in the order of the layout."""
+        return sorted(nets, key=lambda net: (self.number.get(net, -1), net))
+
     @kept
     def layer(self, name: str) -> kdb.Region:
         """Return the merged shapes of a layer or role of the technology, of the whole cell."""
@@ -343,11 +347,13 @@ class Subject:
         return box_around(self.layer(layer).bbox() for _, layer in self.metal_layers)
 
     def ends_of_crossings(self, net: str) -> list[tuple[str, kdb.Box]]:
-        """Return both ends of the wires of a port that cross the whole layout, to be joined by its neighbours. [dbu]"""
+        """Return both ends of the wires at labels of a port that cross the whole layout, for its neighbours. [dbu]"""
         found: list[tuple[str, kdb.Box]] = []
-        edge = self.metal_box.enlarged(-self.technology.to_dbu(_CROSSING_UM))
-        for name, region in self.metal(net).items() if net in self.circuit.ports else ():
-            for box in (piece.bbox() for piece in region.decompose_trapezoids_to_region().each()):
+        near, edge = self.technology.to_dbu(HEADS_UM), self.metal_box.enlarged(-self.technology.to_dbu(_CROSSING_UM))
+        labels = [point for _, point, _ in self.labels.get(net, ())]
+        for name, region in self.metal(net).items() if labels else ():
+            boxes = (piece.bbox() for piece in region.decompose_trapezoids_to_region().each())
+            for box in (each for each in boxes if any(map(each.enlarged(near).contains, labels))):
                 if box.left <= edge.left < edge.right <= box.right:
                     found += [(name, kdb.Box(x, box.bottom, x, box.top)) for x in (box.left, box.right)]
                 elif box.bottom <= edge.bottom < edge.top <= box.top:
@@ -408,7 +414,7 @@ class Subject:
             return []
         ordered = sorted(devices, key=lambda each: (each.box.left, each.box.bottom, each.index))
         names = tuple(name for each in ordered for name in each.names)
-        kind, known = limit.split(".", maxsplit=1)[0], tuple(sorted(nets))
+        kind, known = limit.split(".", maxsplit=1)[0], tuple(self.in_order({*nets}))
         place = box_around(each.box for each in devices) if where is None else where
         return [
             Remark(

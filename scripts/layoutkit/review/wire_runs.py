@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     _Places = dict[tuple[str, str], dict[tuple[str, ...], list[kdb.Box]]]
 
 _OWN_UM = (0.3, 1.5)  # so near to transistors on both nets, their terminals lie over each other and side by side [um]
-_CROSSED_UM = 20.0  # longer wires may be crossed more often, in proportion [um]
+CROSSED_UM = 20.0  # side of the square in which crossings are counted; shorter wires are as if they were so long [um]
 _WORTH = 0.04  # share of the layout's longer side that a way must have, too [1]
 _BETWEEN = ("between",)  # in place of layers
 _PASSED_UM = 3.0  # of two wires along each other [um]
@@ -84,12 +84,9 @@ class WireRuns:
 
     def along(self) -> list[Remark]:
         """Return the longest ways of signals over, under or beside others, away from the devices on both."""
-        found = []
-        for one, other in self._ways:
-            boxes = self._along(one, other)
-            if not self._may_run(one, other):
-                found.append(self._way(boxes, (one, other), self._plates(boxes, {one, other})))
-        return self._longest("coupling.run", found)
+        how = "run along each other for", f", one above the other or less than {BESIDE} minimum spaces apart"
+        ways = (self._way(self._along(*pair), pair, how) for pair in self._ways if not self._may_run(*pair))
+        return self._longest("coupling.run", ways)
 
     def _along_of(self, one: str, other: str) -> list[kdb.Box]:
         """Return where two nets run along each other, away from the devices on both. [dbu]"""
@@ -165,7 +162,8 @@ class WireRuns:
 
         The two outputs of a pair belong together, though one is the gate of its loads and the other drives logic.
         """
-        subject, loud = self.subject, self.coupling.loud - self.coupling.outputs
+        subject, half = self.subject, self.subject.technology.to_dbu(CROSSED_UM / 2)
+        loud = self.coupling.loud - self.coupling.outputs
         pairs = [{p.device.terminals.get("d") for p in g.devices} for g in self.coupling.groups if g.words == PAIR]
         for net in [net for net in self.nets if net in self._crossable]:
             held, places = net in self.coupling.held, dict[str, kdb.Region]()
@@ -174,15 +172,17 @@ class WireRuns:
                     if other in loud and other != net and {*pair} not in pairs:
                         own = self._near(net, held) & self._near(other, held)  # of the switch that holds it
                         places[other] = places.get(other, kdb.Region()) + (crossings - own if held else crossings)
-            count = {other: each.merged().count() for other, each in places.items() if not each.is_empty()}
-            nets, wires = sorted(count, key=subject.number.__getitem__), subject.metal(net).values()
-            length = subject.um(sum(wire_length(piece) for metal in wires for piece in metal.each())) if nets else 0.0
+            found = {other: [piece.bbox() for piece in each.merged().each()] for other, each in places.items()}
+            nets, wires = subject.in_order(other for other in found if found[other]), subject.metal(net).values()
+            spots = [box.center() for other in nets for box in found[other]]
+            near = max((sum(half >= max(abs(a.x - b.x), abs(a.y - b.y)) for b in spots) for a in spots), default=0)
+            length = subject.um(sum(wire_length(piece) for metal in wires for piece in metal.each())) if nets else 1.0
             why = f"the {'sampled' if held else 'bias'} net {net}, {length:.3g} um long, is crossed by {listed(nets)}"
-            why += f" at {sum(count.values())} place{'s' * (sum(count.values()) > 1)}"
-            figure = sum(count.values()) / (1.0 if held else max(1.0, length / _CROSSED_UM))
+            why += f" at {len(spots)} place{'s' * (len(spots) > 1)}, {near} of them within {CROSSED_UM:g} um"
+            figure = len(spots) if held else near * max(1.0, CROSSED_UM / length)
             yield from subject.finding(
                 "coupling.held" if held else "coupling.crossed", figure, why,
-                where=box_around(places[other].bbox() for other in nets), nets=[net, *nets], cause="crossed",
+                where=box_around(box for other in nets for box in found[other]), nets=[net, *nets], cause="crossed",
             )  # fmt: skip
 
     def crossed_unlike(self) -> list[Remark]:
@@ -225,9 +225,16 @@ class WireRuns:
         return {net: image for net, image in self.subject.net_images.items() if {net, image} <= driven}
 
     def over(self, nets: Iterable[str], limit: str) -> list[Remark]:
-        """Return the longest ways of some nets over transistors that are on none of them, with their group."""
-        ways = (self._way(boxes, (net,), devices) for net in nets for devices, boxes in [self._over(net)])
-        return self._longest(limit, ways)
+        """Return the longest ways of some nets over transistors that are on none of them, with their group.
+
+        A supply over nothing but logic does no harm.
+        """
+        found, logic = [], self.coupling.loud - self.coupling.outputs
+        for net, (devices, boxes) in ((net, self._over(net)) for net in nets):
+            if net in self.nets or any(p.device.terminals[end] not in logic for p in devices for end in "dg"):
+                how = "runs", f" over transistors that it does not connect to: {names_of(devices)}"
+                found.append(self._way(boxes, (net,), how)._replace(devices=devices))
+        return self._longest(limit, found)
 
     def _over_of(self, net: str) -> tuple[tuple[PlacedDevice, ...], list[kdb.Box]]:
         """Return the transistors that a net runs over and is on no net of, nor on one of their group, and where."""
@@ -300,27 +307,10 @@ class WireRuns:
         plates = region_of(box for placed in self.subject.placed if placed.ends == ends for box in placed.boxes)
         return sum((self.subject.shapes(net, lower) & plates).area() for net in nets)
 
-    def _way(self, boxes: Sequence[kdb.Box], nets: tuple[str, ...], devices: tuple[PlacedDevice, ...]) -> Run:
-        length, names = sum(map(longer_side, boxes)), names_of(devices)
-        along = f"{self.subject.um(length):.3g} um"
-        if len(nets) > 1:
-            why = f"{nets[0]} and {nets[1]} run along each other for {along}, one above the other or less than "
-            why += f"{BESIDE} minimum spaces apart" + f", mostly at the plates of {names}" * bool(names)
-        else:
-            why = f"{nets[0]} runs {along} over transistors that it does not connect to: {names}"
-        return Run(length, box_around(boxes), nets, devices, why)
-
-    def _plates(self, boxes: Sequence[kdb.Box], nets: set[str]) -> tuple[PlacedDevice, ...]:
-        """Return the capacitors on some nets on whose plates most of some boxes lie."""
-        plates = (
-            p for p in self.subject.placed if p.device.type == "capacitor" and nets & {*p.device.terminals.values()}
-        )
-        whole = sum(map(longer_side, boxes))
-        return tuple(
-            placed
-            for placed in plates
-            if 2 * sum(longer_side(box) for box in boxes if placed.box.contains(box.center())) > whole
-        )
+    def _way(self, boxes: Sequence[kdb.Box], nets: tuple[str, ...], how: tuple[str, str]) -> Run:
+        length = sum(map(longer_side, boxes))
+        why = f"{' and '.join(nets)} {how[0]} {self.subject.um(length):.3g} um{how[1]}"
+        return Run(length, box_around(boxes), nets, (), why)
 
     def _longest(self, limit: str, ways: Iterable[Run]) -> list[Remark]:
         """Return the longest ways beyond a limit as one finding."""
@@ -329,10 +319,9 @@ class WireRuns:
         kept = sorted(long, key=lambda way: (-way.length, [subject.number[net] for net in way.nets]))[:_MOST]
         if not kept:
             return []
-        spots = []
-        for way in kept[1:]:
-            over = f" over {names_of(way.devices[:3])}" if way.devices else ""
-            spots.append(Spot(way.box, way.why, f"{', '.join(way.nets)}{over} ({subject.um(way.length):.3g} um)"))
+        briefs = [", ".join(way.nets) + f" over {names_of(way.devices[:3])}" * bool(way.devices) for way in kept[1:]]
+        spots = [Spot(way.box, way.why, f"{brief} ({subject.um(way.length):.3g} um)")
+                 for brief, way in zip(briefs, kept[1:], strict=True)]  # fmt: skip
         nets, devices = {net for way in kept for net in way.nets}, [p for way in kept for p in way.devices]
         return subject.finding(
             limit, subject.um(kept[0].length), kept[0].why, where=kept[0].box, nets=nets,
@@ -427,10 +416,9 @@ class WireRuns:
 
     def _may_run(self, one: str, other: str) -> bool:
         """Return whether two nets may run side by side, or are judged elsewhere."""
-        coupling = self.coupling
-        judged = {one, other} & coupling.quiet and {one, other} & coupling.loud
-        still = not {one, other} & self._moving
-        return bool(judged) or still or frozenset((one, other)) in self._ends
+        judged = {one, other} & self.coupling.quiet and {one, other} & self.coupling.loud
+        still, pair = not {one, other} & self._moving, frozenset((one, other))
+        return bool(judged) or still or pair in self._ends or pair in self.coupling.disturbed
 
     @cached_property
     def _ends(self) -> set[frozenset[str]]:

@@ -3,6 +3,8 @@
 import pytest
 from planted_layout import WIRE, Planted, both, limit, pair, severities, wired
 
+from layoutkit.review import wire_runs
+
 
 def kicked(figure, symmetric=False, gate="q"):
     """Return a pair whose input at the left has the output of another stage beside it, away from the pair."""
@@ -68,18 +70,20 @@ def test_the_ends_of_what_is_no_switch_may_lie_over_each_other():
 
 
 @pytest.mark.parametrize(
-    ("places", "far", "gate", "expected"),
+    ("places", "side", "gate", "expected"),
     [
-        (3, 7, "a", set()),
-        (4, 7, "a", {"must"}),
-        (4, 33, "a", {"should"}),
-        (4, 60, "a", set()),
-        (4, 7, "bp", set()),
+        (4, 20, "a", set()),
+        (5, 20, "a", {"should"}),
+        (8, 20, "a", {"must"}),
+        (8, 4, "a", {"should"}),
+        (4, 40, "a", {"must"}),
+        (8, 20, "bp", set()),
     ],
 )
-def test_a_bias_that_logic_crosses(places, far, gate, expected):
-    """The gates of a mirror, which ends so far to the right, below strips of the output of an inverter or a stage."""
-    assert (limit("coupling.crossed", "must"), limit("coupling.crossed", "should")) == (3.5, 3)
+def test_a_bias_that_logic_crosses(monkeypatch, places, side, gate, expected):
+    """The gates of a mirror, on 21 um of wire, below strips of the output of an inverter or a stage."""
+    assert (limit("coupling.crossed", "must"), limit("coupling.crossed", "should")) == (7.5, 4.5)
+    monkeypatch.setattr(wire_runs, "CROSSED_UM", side)
     planted = Planted()
     planted.mos("M1", "nmos", 0, 0, 2, 0.5, "ib ib vss vss")
     planted.mos("M2", "nmos", 5, 0, 2, 0.5, "x ib vss vss")
@@ -87,13 +91,30 @@ def test_a_bias_that_logic_crosses(places, far, gate, expected):
     planted.mos("M4", "pmos", 12, 0, 2, 0.5, f"y {gate} vdd vdd")
     for net, track in {"ib": 6, "x": 18, "y": 12, "a": 8, "bp": 16, "vss": -4, "vdd": 20}.items():
         if net in planted.ends:
-            planted.comb(net, track, right=far if net == "ib" else None)
+            planted.comb(net, track, right=7 if net == "ib" else None)
     x = planted.ends["y"][0][0]
     planted.via3("y", x, 12)
     planted.box("Metal4", 1.2, 11.8, x + 0.2, 12.2, "y")
     for number in range(places):
         planted.box("Metal4", 1.2 + 0.8 * number, 5, 1.48 + 0.8 * number, 12, "y")
     assert severities(planted.review(), "coupling", "is crossed by") == expected
+
+
+@pytest.mark.parametrize(("gate", "words"), [("a", "ib runs 8"), ("bp", "y, ib (8 um)")])
+def test_a_bias_beside_logic_is_named_once(gate, words):
+    """The gates of a mirror beside the output of an inverter, which disturbs them, or of a stage."""
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, 2, 0.5, "ib ib vss vss")
+    planted.mos("M2", "nmos", 5, 0, 2, 0.5, "x ib vss vss")
+    planted.mos("M3", "nmos", 9, 0, 2, 0.5, "y a vss vss")
+    planted.mos("M4", "pmos", 12, 0, 2, 0.5, f"y {gate} vdd vdd")
+    for net, track in {"ib": 6, "x": 18, "y": 12, "a": 8, "bp": 16, "vss": -4, "vdd": 20}.items():
+        if net in planted.ends:
+            planted.comb(net, track, left=-15 if net in {"ib", "y"} else None)
+    planted.box("Metal3", -14, 6.5, -14 + WIRE, 12, "y")
+    planted.box("Metal3", -14, 6.5, -6, 6.5 + WIRE, "y")
+    (told,) = (each for each in planted.review().findings if each.id == "coupling" and "ib" in each.nets)
+    assert words in told.why
 
 
 @pytest.mark.parametrize(("several", "expected"), [(False, {"should"}), (True, set())])

@@ -150,7 +150,8 @@ class Ring(Subject):
     """A ring of taps 20 x 10 um, 1 um wide, with metal over a share of it."""
 
     def __init__(self, technology, covered):
-        self.technology, self.limits, self.answers, self.nets = load(technology), shipped_limits(), {}, ["vss"]
+        self.technology, self.limits, self.answers = load(technology), shipped_limits(), {}
+        self.nets, self.number = ["vss"], {"vss": 0}
         ring = kdb.Region(kdb.Box(0, 0, 20000, 10000)) - kdb.Region(kdb.Box(1000, 1000, 19000, 9000))
         metal = kdb.Region(kdb.Box(0, 0, round(covered * ring.area() / 1000), 1000))  # along the lower side
         first, second = (conductor.name for conductor in self.technology.conductors[:2])

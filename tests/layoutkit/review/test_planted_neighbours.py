@@ -238,6 +238,49 @@ def test_a_long_diode_does_not_hold_a_net(monkeypatch, length, expected):
     assert ("x" in quiet) is not expected
 
 
+@pytest.mark.parametrize("dummy", ["out vss vss vss", "vss vss out vss"])
+def test_the_ends_of_a_dummy_do_not_decide_what_is_loud(monkeypatch, dummy):
+    """Pairs of both types steer currents into the output of a charge pump; a dummy that is off has no drain."""
+    pairs = [(kind, f"{net} {kind}{net} {kind}s {rail}", 2, 0.5)
+             for kind, rail in (("nmos", "vss"), ("pmos", "vdd")) for net in ("out", "dum")]  # fmt: skip
+    sources = [(kind, f"{kind}s {kind}g {rail} {rail}", 4, 1) for kind, rail in (("nmos", "vss"), ("pmos", "vdd"))]
+    diodes = [(kind, f"{kind}g {kind}g {rail} {rail}", 4, 1) for kind, rail in (("nmos", "vss"), ("pmos", "vdd"))]
+    _, loud = coupling_of(monkeypatch, *pairs, *sources, *diodes, ("nmos", dummy, 2, 0.5))
+    assert {"nmosout", "nmosdum", "pmosout", "pmosdum"} <= loud
+
+
+@pytest.mark.parametrize("driven", [False, True])
+def test_a_net_of_logic_that_a_resistor_moves_is_quiet(monkeypatch, driven):
+    """A resistor pulls it up slowly; with a PMOS beside it, it swings from rail to rail."""
+    inverter = [("nmos", "z a vss vss", 2, 0.5), ("pmos", "z a vdd vdd", 2, 0.5), ("nmos", "a s vss vss", 4, 1)]
+    fast = [("pmos", "a s vdd vdd", 4, 1)] * driven
+    quiet, loud = coupling_of(
+        monkeypatch, *inverter, *fast, rest=lambda planted: planted.bar("R1", 400, 0, 1, 10, "a vdd", upright=False)
+    )
+    assert ("a" in quiet, "a" in loud) == (not driven, driven)
+    assert "z" in loud
+
+
+@pytest.mark.parametrize("held", [False, True])
+def test_a_charge_between_switches_and_a_plate_is_quiet(monkeypatch, held):
+    """Two transmission gates pass it on; a resistor to the ground would hold it."""
+    gates = [("nmos", "in clk x vss"), ("pmos", "in clkb x vdd"), ("nmos", "x s out vss"), ("pmos", "x sb out vdd")]
+
+    def rest(planted):
+        planted.plate("C1", 500, 10, 20, "x y")
+        planted.label("y", "Metal4", 499.5, 20)
+        (x, _), *_ = planted.ends["x"]
+        track = 24.0 + list(planted.ends).index("x")
+        planted.via3("x", x, track)
+        planted.square("Via4", x, track, 0.26)
+        planted.box("Metal5", x - 0.2, track - 0.2, 510, track + 0.2, "x")
+        if held:
+            planted.bar("R1", 400, 0, 1, 10, "x vss", upright=False)
+
+    quiet, _ = coupling_of(monkeypatch, *((kind, nets, 2, 0.5) for kind, nets in gates), rest=rest)
+    assert ("x" in quiet) is not held
+
+
 @pytest.mark.parametrize("second", ["c", "d"])
 def test_what_drives_rail_to_rail_from_a_clock_is_loud(monkeypatch, second):
     """An inverter whose NMOS has its source on a port; with another gate on the PMOS it is no logic."""

@@ -1,7 +1,7 @@
 """Findings on wires along other wires, over foreign transistors, and unlike those of their counterparts."""
 
 import pytest
-from planted_layout import WIRE, Planted, both, limit, pair, severities, wired
+from planted_layout import SIDE, WIRE, Planted, both, limit, pair, severities, wired
 
 
 def stages(second="z in2 vss vss", **tracks):
@@ -118,6 +118,21 @@ def test_a_supply_over_a_transistor_that_is_not_on_it(figure, expected, source):
     assert found == (expected if source == "vss" else set())
 
 
+@pytest.mark.parametrize(("load", "expected"), [("bp", {"should"}), ("q", set())])
+def test_a_supply_over_logic(load, expected):
+    """M5 amplifies, with M6 as its load, or both are an inverter."""
+    planted = stages()
+    planted.mos("M5", "nmos", 24, 2, 16, 0.5, "w q vss vss")
+    planted.mos("M6", "pmos", 44, 2, 16, 0.5, f"w {load} vdd vdd")
+    for net, track in (("w", 24), ("q", 26), ("vss", -4), ("vdd", 30)):
+        planted.comb(net, track)
+    if load == "bp":
+        planted.comb("bp", 28)
+    planted.via3("vdd", 24.8, 30)
+    planted.box("Metal4", 24.7, 18 - 2 * limit("coupling.supply", "should"), 24.98, 30, "vdd")
+    assert severities(planted.review(), "coupling", "vdd runs") == expected
+
+
 @pytest.mark.parametrize(("gate", "expected"), [("bp", {"should"}), ("y", set())])
 def test_a_signal_over_a_transistor_of_its_own(gate, expected):
     """M5 has the gate of the loads, or that of the wire."""
@@ -218,6 +233,19 @@ def test_a_plate_of_metal_where_a_wire_will_do(figure, expected):
     planted.square("Via4", planted.ends["outp"][0][0], 24, 0.26)
     planted.box("Metal5", 0, 23.5, 8, 23.5 + figure * area / 8, "outp")
     assert severities(planted.review(), "dead-metal", "times the minimum width") == expected
+
+
+@pytest.mark.parametrize(("above", "expected"), [(6.0, {"should"}), (0.0, set())])
+def test_the_straps_of_a_transistor_may_be_wide(above, expected):
+    """Metal5 of the drain over the channel of M1, or above that."""
+    planted = wired(pair())
+    x = planted.ends["outp"][0][0]
+    planted.via3("outp", x, 24)
+    planted.square("Via4", x, 24, 0.26)
+    planted.box("Metal5", x - 0.22, 12, x + 0.22, 24.2, "outp")
+    planted.box("Metal5", SIDE - 0.5, 9.5 + above, SIDE + 1.5, 14.5 + above, "outp")
+    found = planted.review(limits={"dead-metal.wide": {"should": 0.002}})
+    assert severities(found, "dead-metal", "times the minimum width") == expected
 
 
 @pytest.mark.parametrize(("ampere", "expected"), [(2e-3, {"should"}), (2e-1, set())])
