@@ -221,7 +221,8 @@ class Matching:
         why = f"the drains of {one.id} and {other.id} in {group.called} have {areas.get(one, 0):.3g} and "
         why += f"{areas.get(other, 0):.3g} um2 of diffusion: their channels are joined in another order"
         share = 1 - areas[one] / areas[other] if pairs else 0.0
-        return self.subject.finding("group-unlike.drains", share, why, devices=[one, other], cause="unlike drains")
+        kind, cause = "group-unlike.drains", "unlike drains"
+        return self.subject.finding(kind, share, why, devices=[one, other], cause=cause, must=group.strict)
 
     def _drain_um2(self, placed: PlacedDevice) -> float:
         number = self.subject.number.get(placed.device.terminals["d"])

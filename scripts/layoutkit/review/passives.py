@@ -133,14 +133,9 @@ class Passives:
         halves = own and all(self._images.get(name) in own for name in own)  # they may lie at both sides of the axis
         judged = judged and not halves
         banks = len(self._banks(boxes)) if judged and not self._array(group) else 1
-        return self.subject.finding(
-            "passives",
-            banks - 1,
-            f"{group.called} {'are' if group.is_plural else 'is'} split over {banks} places",
-            what_to_do="one bank, the units interleaved",
-            devices=group.devices,
-            must=group.strict and group.devices[0].device.type != "resistor",
-        )
+        why = f"{group.called} {'are' if group.is_plural else 'is'} split over {banks} places"
+        cure, must = "one bank, the units interleaved", group.strict and group.devices[0].device.type != "resistor"
+        return self.subject.finding("passives", banks - 1, why, what_to_do=cure, devices=group.devices, must=must)
 
     def blocks(self, group: MatchedDevices) -> list[Remark]:
         """Return whether resistors in a ratio, of several bars each in one bank, stand side by side as blocks."""

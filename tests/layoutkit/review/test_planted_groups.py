@@ -205,7 +205,7 @@ def test_a_mirror_that_an_inverter_selects_and_a_cascode_closes(gate, expected):
     assert severities(review, "group-apart", "mirror behind switches M1, M2") == expected
 
 
-@pytest.mark.parametrize(("second", "expected"), [("tail in1 d1", {"should"}), ("d1 in1 tail", set())])
+@pytest.mark.parametrize(("second", "expected"), [("tail in1 d1", {"must"}), ("d1 in1 tail", set())])
 def test_drains_inside_one_half_and_outside_the_other(second, expected):
     """Of two channels each: one drain between them, or two beside them."""
     planted = Planted()
@@ -216,6 +216,20 @@ def test_drains_inside_one_half_and_outside_the_other(second, expected):
     planted.mos("M4", "pmos", 40, 0, 4, 1, "d1 d0 vdd vdd")
     review = tracks(planted, ports=("in0", "in1", "d1", "bias")).review()
     assert severities(review, "group-unlike", "the drains of M") == expected
+
+
+@both("group-unlike.drains", "should", "must")
+@pytest.mark.parametrize("gate", ["in1", "in0"])
+def test_a_drain_with_a_larger_diffusion(figure, expected, gate):
+    """The drains lie outside; that of a pair is larger by this share. On one gate without a diode they are no group."""
+    planted, far = Planted(), 4 * SIDE * figure / (1 - figure) / 2
+    for number, gates in enumerate(("in0", gate)):
+        planted.mos(f"M{number}", "nmos", 10 * number, 0, 4, 1, f"tail {gates} d{number} vss", 2)
+    planted.mos("M2", "nmos", 40, 0, 4, 1, "tail bias vss vss")
+    planted.box("COMP", 10 + 2 + 3 * SIDE, 0, 10 + 2 + 3 * SIDE + far, 4)
+    planted.box("Nplus", 10, -0.2, 10 + 2 + 3 * SIDE + far + 0.2, 4.2)
+    review = tracks(planted, ports=("in0", "in1", "d0", "d1", "bias")).review()
+    assert severities(review, "group-unlike", "the drains of M") == (expected if gate == "in1" else set())
 
 
 @pytest.mark.parametrize(("order", "expected"), [("ABBA", set()), ("AABB", {"must"})])
