@@ -131,6 +131,8 @@ class Passives:
         judged = group.strict or group.words in {_STRING, _RATIO, _COPIED}
         own = {placed.id for placed in group.devices if placed.device.type == "capacitor"}
         halves = own and all(self._images.get(name) in own for name in own)  # they may lie at both sides of the axis
+        beside = len(boxes) == 2 and gap_between(*boxes) <= self.subject.technology.to_dbu(_ROWS_UM)
+        halves = halves or (bool(own) and beside)  # two plates are no bank
         judged = judged and not halves
         banks = len(self._banks(boxes)) if judged and not self._array(group) else 1
         why = f"{group.called} {'are' if group.is_plural else 'is'} split over {banks} places"
@@ -372,7 +374,7 @@ class Passives:
     def equal_apart(self) -> Iterator[Remark]:
         """Yield the resistors of one kind and size in no group that lie far from each other."""
         alike: dict[tuple[object, ...], list[MatchedDevices]] = defaultdict(list)
-        for string in self._strings():
+        for string in (each for each in self._strings() if self._images.keys().isdisjoint(p.id for p in each.devices)):
             fingers = [finger for placed in string.devices for finger in placed.fingers]
             size = sorted({round(finger.w_um, 3) for finger in fingers}), round(sum(f.l_um for f in fingers), 3)
             alike[string.devices[0].device.model, str(size)].append(string)

@@ -89,9 +89,11 @@ def test_the_diode_and_the_output_of_a_mirror_carry_other_loads(gate, expected):
     assert severities(planted.review(limits=unsaid), "net-pair", "are wired differently") == expected
 
 
-@pytest.mark.parametrize(("width", "expected"), [(4, set()), (3, {"must"})])
-def test_single_capacitors_of_two_halves_are_no_bank(width, expected):
-    """Two followers on capacitors that meet, 6 um apart; with unlike tails they are no halves."""
+@pytest.mark.parametrize(
+    ("width", "step", "expected"), [(4, 30, set()), (3, 30, {"must"}), (3, 24, set()), (3, 26, {"must"})]
+)
+def test_single_capacitors_of_two_halves_are_no_bank(width, step, expected):
+    """Followers on capacitors that meet; with unlike tails they are no halves, but two plates may be 20 um apart."""
     planted = Planted()
     planted.npn("Q1", 0, 20, "vdd ip e1")
     planted.npn("Q2", 40, 20, "vdd in e2")
@@ -99,13 +101,13 @@ def test_single_capacitors_of_two_halves_are_no_bank(width, expected):
     planted.mos("M2", "nmos", 80, -20, width, 1, "e2 bias vss vss")
     tracks = {"e1": 13, "e2": 12, "in": 9, "ip": 8, "vdd": 7, "bias": -28, "vss": -30}
     for net, track in tracks.items():
-        planted.comb(net, track, right=115 if net in {"e1", "e2"} else None, port=net not in {"e1", "e2"})
-    for number, x in enumerate((100, 111)):
+        planted.comb(net, track, right=140 if net in {"e1", "e2"} else None, port=net not in {"e1", "e2"})
+    for number, x in enumerate((100, 100 + step)):
         net = f"e{number + 1}"
         planted.plate(f"C{number}", x, 60, 5, f"{net} x")
         planted.via3(net, x + 2.5, tracks[net])
         planted.square("Via4", x + 2.5, tracks[net], 0.26)
         planted.box("Metal5", x + 2.2, tracks[net] - 0.3, x + 2.8, 62)
-    planted.box("Metal4", 99, 58, 117, 59.5)
+    planted.box("Metal4", 99, 58, 106 + step, 59.5)
     planted.label("x", "Metal4", 100, 58.5)
     assert severities(planted.review(), "passives", "are split over 2 places") == expected
