@@ -14,7 +14,7 @@ from layoutkit.parasitics.layout_circuit import FeedPoint, Feeds
 from layoutkit.review.finding import Spot
 from layoutkit.review.matched_roles import PAIR, MatchedDevices
 from layoutkit.review.room_and_wells import rings_of
-from layoutkit.review.subject import box_around, kept, longer_side, names_of, region_of
+from layoutkit.review.subject import box_around, kept, longer_side, names_of, region_of, worst_first
 from layoutkit.review.ways import MESH_CONTACTS, Pieces, from_ports
 
 if TYPE_CHECKING:
@@ -374,17 +374,12 @@ def tap_ways(subject: Subject, networks: Mapping[str, NetNetwork]) -> Iterator[R
 def _worst_taps(subject: Subject, net: str, limit: str, figures: Iterable[tuple[float, Taps]]) -> list[Remark]:
     """Return the worst taps of a supply beyond a limit, with the places of the others. [ohm]"""
     beyond = [each for each in figures if subject.limits[limit].beyond(each[0])]
-    order = sorted(beyond, key=lambda each: (-float(f"{each[0]:.4g}"), each[1].box.left, each[1].box.bottom))
-    if not order:
-        return []
-    whys = [_fed(subject, net, *each) if limit == "well-tap.feed" else _along(subject, net, *each) for each in order]
-    others = zip(order[1:], whys[1:], strict=True)
-    spots = [Spot(each.box, why, f"{each.name} ({ohm:.3g} ohm)") for (ohm, each), why in others]
-    devices = {placed.index: placed for _, each in order for placed in each.devices}
-    return subject.finding(
-        limit, order[0][0], whys[0], where=order[0][1].box, devices=list(devices.values()), nets=[net], places=spots,
-        cause=f"{limit} {net}",
-    )  # fmt: skip
+    words = _fed if limit == "well-tap.feed" else _along
+    found = [
+        (ohm, Spot(taps.box, words(subject, net, ohm, taps), f"{taps.name} ({ohm:.3g} ohm)")) for ohm, taps in beyond
+    ]
+    devices = list(dict.fromkeys(placed for _, taps in beyond for placed in taps.devices))
+    return worst_first(subject, limit, found, devices=devices, nets=[net], cause=f"{limit} {net}")
 
 
 def _fed(subject: Subject, net: str, ohm: float, taps: Taps) -> str:

@@ -58,7 +58,7 @@ _OF_THE_SUBJECT: tuple[Callable[[Subject], Iterable[Remark]], ...] = (
     single_transistors.few_contacts,
     ports_and_cuts.wires, ports_and_cuts.poly_wires, ports_and_cuts.climbs, supply_ways.supply_necks,
     supply_ways.through_others, drive_ways.gate_necks, drive_ways.drive_necks, drive_ways.thin_links,
-    drive_ways.small_resistors, drive_ways.wide_metal,
+    drive_ways.small_resistors, drive_ways.wide_metal, drive_ways.plate_ways,
 )  # fmt: skip
 """The findings that need nothing but the subject: layout, circuit and limits."""
 
@@ -114,7 +114,7 @@ def _review(subject: Subject, not_compared: Sequence[Unjudged]) -> Review:
         electrical.findings(),
         shared_wires(electrical, groups),
         tap_ways(subject, electrical.networks),
-        unlike_rows(subject, groups),
+        unlike_rows(subject, groups, [array.cells for array in arrays]),
         detours(subject),
         joined_rings(subject),
         PortsAndCuts(electrical).findings(),

@@ -1,8 +1,8 @@
 """Findings on thin wires that carry a drive, to many gates or from strong drains, and on wires wider than needed.
 
-The wires of a resonator are among them, and those that devices share, where the current of one shifts the others. The
-transistor of an oscillator with a resonator has its source on a supply. A resistor from drain to gate, with a switch in
-series or not, biases it; on both nets, between which the crystal is, lies a capacitor to a supply.
+Long wires to the plates of capacitors are among them, and wires that devices share, where the current of one shifts the
+others. The transistor of an oscillator with a resonator has its source on a supply. A resistor from drain to gate, with
+a switch in series or not, biases it; on both nets, between which the crystal is, lies a capacitor to a supply.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from layoutkit.parasitics.net_network import layout_networks
 from layoutkit.review.coupling import LEVELS
 from layoutkit.review.finding import Spot
 from layoutkit.review.pass_devices import resistance
-from layoutkit.review.ports_and_cuts import Extents, gate_contacts
-from layoutkit.review.subject import MOST_CONTACTS, PlacedDevice, names_of, region_of
-from layoutkit.review.supply_ways import mirrored, neck_findings, necks, port_rails
-from layoutkit.review.ways import MESH_CONTACTS, rectangles
+from layoutkit.review.ports_and_cuts import gate_contacts
+from layoutkit.review.subject import MOST_CONTACTS, PlacedDevice, names_of, region_of, worst_first
+from layoutkit.review.supply_ways import mirrored, neck_findings, necks, port_rails, supply_ends
+from layoutkit.review.ways import MESH_CONTACTS, Extents, Ways, apart, rectangles
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
     from layoutkit.parasitics.net_network import NetNetwork
@@ -34,11 +34,12 @@ if TYPE_CHECKING:
     from layoutkit.review.matched_roles import MatchedDevices
     from layoutkit.review.subject import PlacedDevice, Subject
     from layoutkit.review.supply_ways import Neck
+    from layoutkit.review.ways import Place
 
 _MANY_GATES = 24  # channels on one net whose way from the driver is judged
 _DRIVES = ("d", "s", "c", "e")
 _LONG = 8  # squares of a wire from which on it limits a current; metal beside shorter ones helps them
-_THIN, _THIN_UM = 20, 5.0  # squares and length of a wire from which on it is thin beside what it joins [1, um]
+_THIN, _THIN_UM = 5, 2.0  # squares, times the part of what it may carry, and length [um] of a wire that is thin
 _SMALL_OHM = 5, 500  # resistors of metal have less; from the second one on the ohms of wires do not count [ohm]
 _PLATE_UM = 2.0  # from a plate to the edge of its metal [um]
 _WIDE = 2  # metal is wide from twice as many times the minimum width on, if that is twice what its current needs, too
@@ -102,14 +103,10 @@ def drive_necks(subject: Subject) -> Iterator[Remark]:
 
     Transistors at full drive are judged by their currents, the rails that the ports of supplies are on by their straps.
     """
-    technology, first = subject.technology, subject.technology.conductors[0].name
+    technology = subject.technology
     most, mean = subject.limits["electromigration.drive"], subject.limits["electromigration.mean"].should or 0.0
     for net in subject.nets:
-        ends: dict[PlacedDevice, list[kdb.Box]] = {}
-        for (placed, end), feeds in subject.feeds(net).items():
-            if placed.device.is_mos and end in _DRIVES and not subject.is_idle(placed):
-                points = [kdb.Box(p.x, p.y, p.x, p.y) for p in feeds.points if p.conductor == first]
-                ends[placed] = ends.get(placed, []) + points
+        ends = {placed: points for placed, points in supply_ends(subject, net).items() if placed.device.is_mos}
         drawn = [technology.conductor(name) for name in subject.metal(net)]
         least = min((each.current_ma(each.width * technology.dbu_um) or inf for each in drawn), default=inf)
         strong = _drive(subject, ends)
@@ -118,15 +115,21 @@ def drive_necks(subject: Subject) -> Iterator[Remark]:
         many = subject.shapes(net, "contact").count() > MESH_CONTACTS and net in subject.supplies
         if many or any(map(subject.is_full, ends)):
             continue
-        starts = [(name, kdb.Box(point, point)) for name, point, _ in subject.labels.get(net, ())]
-        if not starts:
-            largest = max(ends, key=lambda each: (_drive(subject, [each]).full, -each.index))
-            starts = [(first, point) for point in ends.pop(largest)]
-            strong = _drive(subject, [largest])
-        known = dict(sorted(ends.items(), key=lambda each: each[0].index))
+        starts, largest = _starts(subject, net, ends, lambda each: _drive(subject, [each]).full)
+        strong = _drive(subject, largest) if largest else strong
         rails = port_rails(subject, net, starts) if net in subject.supplies else []
-        found = (neck for neck in necks(subject, net, starts, known) if neck.squares > _LONG)
+        found = (neck for neck in necks(subject, net, starts, ends) if neck.squares > _LONG)
         yield from _weakest(subject, net, [n for n in found if not any(map(n.box.inside, rails))], strong)
+
+
+def _starts(
+    subject: Subject, net: str, ends: dict[PlacedDevice, list[kdb.Box]], figure: Callable[[PlacedDevice], float]
+) -> tuple[list[Place], list[PlacedDevice]]:
+    """Return where a current enters a net: at its ports, else at the device of the largest figure, no longer an end."""
+    starts = [(name, kdb.Box(point, point)) for name, point, _ in subject.labels.get(net, ())]
+    largest = [] if starts or not ends else [max(ends, key=lambda each: (figure(each), -each.index))]
+    first = subject.technology.conductors[0].name
+    return starts or [(first, point) for each in largest for point in ends.pop(each)], largest
 
 
 class _Drive(NamedTuple):
@@ -174,30 +177,23 @@ def thin_links(subject: Subject) -> Iterator[Remark]:
 
     The current is a good part of what the wire may carry, but not too much for it, which others tell.
     """
-    technology, first = subject.technology, subject.technology.conductors[0].name
+    technology = subject.technology
     least = subject.limits["electromigration.part"].should or 0.0
     for net in [net for net in subject.nets if net not in subject.supplies]:
-        ends: dict[PlacedDevice, list[kdb.Box]] = {}
-        for (placed, end), feeds in subject.feeds(net).items():
-            points = [kdb.Box(p.x, p.y, p.x, p.y) for p in feeds.points if p.conductor == first]
-            if end in placed.device.kind.ends and points and subject.current(placed) and not subject.is_idle(placed):
-                ends[placed] = ends.get(placed, []) + points
+        ends = {placed: points for placed, points in supply_ends(subject, net).items() if subject.current(placed)}
         drawn = [technology.conductor(name) for name in subject.metal(net)]
         narrow = min((each.current_ma(each.width * technology.dbu_um) or inf for each in drawn), default=inf)
         too_little = 1000 * sum(subject.current(placed) or 0.0 for placed in ends) < least * narrow
         if too_little or any(map(subject.is_full, ends)):
             continue
-        starts = [(name, kdb.Box(point, point)) for name, point, _ in subject.labels.get(net, ())]
-        if not starts and ends:
-            largest = max(ends, key=lambda each: (subject.current(each) or 0.0, -each.index))
-            starts = [(first, point) for point in ends.pop(largest)]
-        known = dict(sorted(ends.items(), key=lambda each: each[0].index))
+        starts, _ = _starts(subject, net, ends, lambda each: subject.current(each) or 0.0)
         found: list[tuple[float, float, Neck]] = []
-        for neck in necks(subject, net, starts, known) if known else ():
+        for neck in necks(subject, net, starts, ends):
             allowed = technology.conductor(neck.conductor).current_ma(subject.um(neck.width)) or inf
             carried = 1000 * sum(subject.current(placed) or 0.0 for placed in neck.devices)
-            if least <= carried / allowed < 1.0 and neck.squares >= _THIN and subject.um(neck.length) >= _THIN_UM:
-                found.append((neck.squares, carried, neck))
+            figure, long = neck.squares * carried / allowed, subject.um(neck.length) >= _THIN_UM
+            if least <= carried / allowed < 1.0 and figure >= _THIN and long:
+                found.append((figure, carried, neck))
         if not found:
             continue
         _, carried, neck = max(found, key=lambda each: (each[0], str(each[2].box)))
@@ -243,17 +239,13 @@ def small_resistors(subject: Subject) -> list[Remark]:
         wires[placed] = sum(own.values()), most
     limit = subject.limits["wire-resistance.bar"]
     shares = {placed: wires[placed][0] / ohm for placed, ohm in small.items()}
-    order = sorted(filter(lambda each: limit.beyond(shares[each]), small), key=lambda p: (-shares[p], p.index))
-    if not order:
-        return []
-    whys = [f"{p.id} has {small[p]:.3g} ohm, its wires {wires[p][0]:.3g} ohm, most on {wires[p][1]}" for p in order]
-    spots = [Spot(p.box, why, f"{p.id} ({wires[p][0]:.3g} to {small[p]:.3g} ohm)")
-             for p, why in zip(order[1:], whys[1:], strict=True)]  # fmt: skip
-    nets = list(dict.fromkeys(wires[placed][1] for placed in order))
-    return subject.finding(
-        "wire-resistance.bar", shares[order[0]], whys[0], where=order[0].box, devices=order, nets=nets, places=spots,
-        cause="small resistors",
-    )  # fmt: skip
+    thin = [placed for placed in small if limit.beyond(shares[placed])]
+    found = []
+    for p in thin:
+        why = f"{p.id} has {small[p]:.3g} ohm, its wires {wires[p][0]:.3g} ohm, most on {wires[p][1]}"
+        found.append((shares[p], Spot(p.box, why, f"{p.id} ({wires[p][0]:.3g} to {small[p]:.3g} ohm)")))
+    nets = {wires[placed][1] for placed in thin}
+    return worst_first(subject, "wire-resistance.bar", found, devices=thin, nets=nets, cause="small resistors")
 
 
 def _whole(subject: Subject, placed: PlacedDevice) -> float:
@@ -279,36 +271,64 @@ def _to_next(subject: Subject, network: NetNetwork | None, net: str, end: tuple[
     return min(network.between(node, [each for each in others if each != node] or [node]), default=0.0)
 
 
-class _Gain(NamedTuple):
-    """A transistor with a resonator between gate and drain: the transistor, and these nets."""
+def plate_ways(subject: Subject) -> Iterator[Remark]:
+    """Yield the plates that a signal reaches by a way much longer than straight, from the nearest device or its port.
 
-    device: PlacedDevice
-    gate: str
-    drain: str
+    Of equal capacitors on one net, as those of an array, the nearest one counts.
+    """
+    first = subject.technology.conductors[0].name
+    for net in [net for net in subject.nets if net not in subject.supplies]:
+        plates, pins = (
+            defaultdict[int, list[tuple["PlacedDevice", "Place"]]](list),
+            defaultdict[str, list["Place"]](list),
+        )
+        for (placed, _), feed in subject.feeds(net).items():
+            places = [(at.conductor, kdb.Box(at.x, at.y, at.x, at.y)) for at in feed.points]
+            if placed.device.type == "capacitor" and not subject.is_idle(placed):
+                plates[placed.area] += [(placed, place) for place in places]
+            elif placed.device.type != "capacitor":
+                contacts = gate_contacts(subject, net, placed) if feed.channels else ()
+                pins[placed.id] += places + [(first, kdb.Box(x, y, x, y)) for x, y in contacts]
+        if not pins:
+            pins["its port"] = [(name, kdb.Box(point, point)) for name, point, _ in subject.labels.get(net, ())]
+        for own in plates.values():
+            ways = Ways(subject, net, [place for _, place in own])
+            led = [(ways.to(*place), name) for name, places in pins.items() for place in places]
+            known = [(way, name) for way, name in led if way is not None]
+            if not known:
+                continue
+            way, name = min(known, key=lambda each: each[0].length)
+            devices = list(dict.fromkeys(placed for placed, _ in own))
+            straight = min(sum(apart(box, at)) for each in devices for box in each.boxes for _, at in pins[name])
+            why = f"{net} leads from {name} to {names_of(devices)} by {way.words(subject)}, {way.ohm:.3g} ohm"
+            why += f", though the plate lies {subject.um(straight):.3g} um from it"
+            yield from subject.finding(
+                "wire-length.plate", subject.um(way.length - straight), why, where=way.box, devices=devices, nets=[net],
+                cause="plates",
+            )  # fmt: skip
 
 
 def oscillators(subject: Subject, coupling: Coupling) -> Iterator[Remark]:
-    """Yield the findings on each transistor with a resonator between gate and drain."""
-    for gain in _gains(subject):
-        yield from _plates(subject, gain)
-        yield from _disturbed(subject, gain, coupling)
+    """Yield what switches across or along the nets of resonators."""
+    for gate, drain in _resonators(subject):
+        yield from _disturbed(subject, gate, drain, coupling)
 
 
-def _gains(subject: Subject) -> Iterator[_Gain]:
-    """Yield the largest transistor of each oscillator."""
-    circuit, found = subject.circuit, defaultdict[tuple[str, str], list["PlacedDevice"]](list)
+def _resonators(subject: Subject) -> Iterator[tuple[str, str]]:
+    """Yield the gate and the drain of the transistors of each oscillator."""
+    circuit, found = subject.circuit, dict[tuple[str, str], None]()
     for placed in subject.placed:
         net = placed.device.terminals
         if placed.device.is_mos and net["s"] in subject.supplies and not subject.is_idle(placed):
-            found[net["g"], net["d"]].append(placed)
-    for (gate, drain), devices in found.items():
+            found[net["g"], net["d"]] = None
+    for gate, drain in found:
         loaded = all(_capacitors(subject, net) for net in (gate, drain))
         fed = {end for each in circuit.nets[gate] for end in _far(subject, each.device, gate, {"resistor"})}
         fed -= subject.supplies.nets  # a bias with a capacitor to hold it
         mos = {"nmos", "pmos"}
         through = {end for net in fed for each in circuit.nets[net] for end in _far(subject, each.device, net, mos)}
         if loaded and gate != drain and drain in fed | through and {gate, drain} <= {*circuit.ports}:
-            yield _Gain(max(devices, key=lambda each: (each.area, -each.index)), gate, drain)
+            yield gate, drain
 
 
 def _far(subject: Subject, name: str, net: str, types: AbstractSet[str]) -> set[str]:
@@ -324,40 +344,12 @@ def _capacitors(subject: Subject, net: str) -> list[PlacedDevice]:
     return [placed for placed in own if placed.ends - {net} <= subject.supplies.nets]
 
 
-def _plates(subject: Subject, gain: _Gain) -> Iterator[Remark]:
-    """Yield the resistance between the capacitors of each net and the transistor, or the port of the crystal."""
-    numbers = {subject.number[net]: net for net in (gain.gate, gain.drain)}
-    networks, _ = layout_networks(subject.found, numbers, most_contacts=MOST_CONTACTS)
-    worst: list[tuple[float, str, PlacedDevice]] = []
-    for number, net in sorted(numbers.items()):
-        network, end = networks[number], "g" if net == gain.gate else "d"
-        own, port = network.nodes.get((gain.device.key, end)), network.own if network.start == "port" else None
-        for placed in _capacitors(subject, net):
-            node = next((network.nodes.get((placed.key, each)) for each in ("p", "n")
-                         if placed.device.terminals[each] == net), None)  # fmt: skip
-            if node is None or own is None:
-                continue
-            ends = [each for each in (own, port) if each is not None and each != node]
-            ohms = network.between(node, ends)
-            words = [f"{ohm:.3g} ohm to {name}" for ohm, name in zip(ohms, (gain.device.id, "the port"), strict=False)]
-            worst.append((max(ohms), f"{placed.id} by {net}: {' and '.join(words)}", placed))
-    worst.sort(key=lambda each: (-float(f"{each[0]:.4g}"), each[2].index))
-    beyond = [each for each in worst if subject.limits["wire-resistance.tank"].beyond(each[0])]
-    if beyond:
-        spots = [Spot(placed.box, why, why) for _, why, placed in beyond[1:]]
-        why = f"wires lie between the capacitors of an oscillator and its transistor, from {beyond[0][1]}"
-        yield from subject.finding(
-            "wire-resistance.tank", beyond[0][0], why, where=beyond[0][2].box, nets=[gain.gate, gain.drain],
-            devices=[gain.device, *(placed for *_, placed in beyond)], places=spots, cause="resonators",
-        )  # fmt: skip
-
-
-def _disturbed(subject: Subject, gain: _Gain, coupling: Coupling) -> Iterator[Remark]:
+def _disturbed(subject: Subject, gate: str, drain: str, coupling: Coupling) -> Iterator[Remark]:
     """Yield what switches across or along the two nets, apart from the devices on both."""
     conductors, uses = subject.technology.conductors, subject.roles.ports
     ports = {port for port, use in uses.items() if use.direction == "output"}  # inputs such as enables stand still
-    for net, loud in product((gain.gate, gain.drain), subject.nets):
-        if loud not in coupling.loud & ports or loud in {gain.gate, gain.drain}:
+    for net, loud in product((gate, drain), subject.nets):
+        if loud not in coupling.loud & ports or loud in {gate, drain}:
             continue
         near = subject.technology.to_dbu(1.0)
         own = region_of(p.box.enlarged(near) for p in subject.placed

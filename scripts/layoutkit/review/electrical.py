@@ -17,7 +17,7 @@ from layoutkit.parasitics.net_network import layout_networks, not_joined
 from layoutkit.review.covered_devices import far_taps
 from layoutkit.review.currents import SIGNS, THRESHOLD
 from layoutkit.review.finding import Remark, Spot, Unjudged
-from layoutkit.review.subject import MOST_CONTACTS, PlacedDevice, Subject, box_around, names_of
+from layoutkit.review.subject import MOST_CONTACTS, PlacedDevice, Subject, box_around, names_of, worst_first
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -98,9 +98,6 @@ class Electrical:
             if cut := self._cut_off(net):
                 why = f"no metal joins {names_of([*cut])} to {net}: only diffusion, a well or the substrate does"
                 yield from self.subject.finding("supply-drop.cut", len(cut), why, devices=[*cut], nets=[net])
-        for placed in self.subject.placed:
-            if self.subject.drive(placed):
-                yield from self.wire_resistance(placed)
         yield from self.thin_ways()
         for net in self.subject.nets:
             yield from self.electromigration(net)
@@ -210,33 +207,18 @@ class Electrical:
         drops = self.drops(net, network) if far else {}
         heavy = [placed for placed in far if limit.must is None or ohms[placed] > limit.must]
         lost = (drops.get(placed, 0.0) for placed in heavy if not self._is_logic(placed))
-        return self._worst_first(
-            "wire-length.feed", {placed: ohms[placed] for placed in far}, [net],
-            {p: f"{ohms[p]:.3g} ohm of wires lie between the port of {net} and {p.id}" for p in far},
-            {p: f"{p.id} ({ohms[p]:.3g} ohm)" for p in far}, 1000 * max(lost, default=0.0),
-        )  # fmt: skip
+        found = []
+        for p in far:
+            why = f"{ohms[p]:.3g} ohm of wires lie between the port of {net} and {p.id}"
+            found.append((ohms[p], Spot(p.box, why, f"{p.id} ({ohms[p]:.3g} ohm)")))
+        most = 1000 * max(lost, default=0.0)
+        return worst_first(subject, "wire-length.feed", found, devices=far, nets=[net], difference=most)
 
     def _is_logic(self, placed: PlacedDevice) -> bool:
         """Return whether the gate of a transistor drives both types, as in a logic gate, which draws pulses alone."""
         circuit = self.subject.circuit
         gates = circuit.nets[placed.device.terminals["g"]] if placed.device.is_mos else ()
         return {"nmos", "pmos"} <= {circuit.device(end.device).type for end in gates if end.terminal == "g"}
-
-    def _worst_first(
-        self, limit: str, figures: Mapping[PlacedDevice, float], nets: Sequence[str],
-        whys: Mapping[PlacedDevice, str], briefs: Mapping[PlacedDevice, str], difference: float = 0.0,
-    ) -> list[Remark]:  # fmt: skip
-        """Return one finding of several devices, that of the largest figure, with the places of the others."""
-        order = sorted(figures, key=lambda placed: (-float(f"{figures[placed]:.6g}"), placed.index))
-        if not order:
-            return []
-        first, *others = order
-        places = [Spot(placed.box, whys[placed], briefs[placed]) for placed in others]
-        box = first.box
-        return self.subject.finding(
-            limit, figures[first], whys[first], where=box, devices=order, nets=nets, places=places,
-            difference=difference,
-        )  # fmt: skip
 
     def supply_v(self, placed: PlacedDevice) -> float:
         """Return the voltage of the supply of a device. [V]"""
@@ -295,21 +277,20 @@ class Electrical:
         return inf if idle else (1 - THRESHOLD) * self.supply_v(placed) / (2 * drive)
 
     def thin_ways(self) -> Iterator[Remark]:
-        """Yield the transistors not at full drive whose way to their ports costs much beside their on-resistance."""
-        ways = {p: self._way(p) for p in self.subject.placed if p.device.is_mos and not self.subject.drive(p)}
-        switches = {placed for placed in ways if placed.id in self.subject.both_ways or self._drives_resistors(placed)}
+        """Yield the transistors whose way to their ports costs much beside their on-resistance, pass devices first."""
+        subject = self.subject
+        ways = {p: self._way(p) for p in subject.placed if p.device.is_mos}
+        switches = {p for p in ways if subject.drive(p) or p.id in subject.both_ways or self._drives_resistors(p)}
         for name, own in (("wire-resistance", switches), ("wire-resistance.any", ways.keys() - switches)):
             shares = {placed: ways[placed][0] / self.on_ohm(placed) for placed in own if ways[placed][0]}
-            limit = self.subject.limits[name]
-            thin = {placed: share for placed, share in shares.items() if limit.beyond(share)}
-            nets = dict.fromkeys(net for placed in thin for net in ways[placed][1])
-            whys = {
-                p: f"the wires from the ports to {p.id} have {ways[p][0]:.3g} ohm, its channel about "
-                f"{self.on_ohm(p):.3g} ohm"
-                for p in thin
-            }
-            briefs = {p: f"{p.id} ({ways[p][0]:.3g} ohm)" for p in thin}
-            yield from self._worst_first(name, thin, list(nets), whys, briefs)
+            thin = [placed for placed, share in shares.items() if subject.limits[name].beyond(share)]
+            found = []
+            for p in thin:
+                why = f"the wires from the ports to {p.id} have {ways[p][0]:.3g} ohm, its channel about "
+                why += f"{self.on_ohm(p):.3g} ohm"
+                found.append((shares[p], Spot(p.box, why, f"{p.id} ({ways[p][0]:.3g} ohm)")))
+            nets = {net for placed in thin for net in ways[placed][1]}
+            yield from worst_first(subject, name, found, devices=thin, nets=nets)
 
     def _drives_resistors(self, placed: PlacedDevice) -> bool:
         """Return whether a transistor at a rail is a switch of a ladder: it drives resistors and no gate."""
@@ -320,12 +301,6 @@ class Electrical:
         gates = {device.terminals["g"] for device, _ in mos}
         both = {device.type for device, _ in mos} == {"nmos", "pmos"}
         return both and others == {"resistor"} and len(gates) == 1 and all(terminal == "d" for _, terminal in mos)
-
-    def wire_resistance(self, placed: PlacedDevice) -> list[Remark]:
-        """Return whether the wires of a pass device or switch cost too much beside its on-resistance."""
-        (ohm, nets), on_ohm = self._way(placed), self.on_ohm(placed)
-        why = f"the wires of {placed.id} have {ohm:.3g} ohm, its channel about {on_ohm:.3g} ohm"
-        return self.subject.finding("wire-resistance", ohm / on_ohm, why, devices=[placed], nets=nets)
 
     def _way(self, placed: PlacedDevice) -> tuple[float, list[str]]:
         """Return the resistance from the ports to both ends of a transistor, and these nets. [ohm]"""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import Counter, defaultdict
 from functools import cache, partial
 from itertools import combinations, pairwise, product
@@ -24,10 +23,10 @@ from layoutkit.review.subject import (
     longer_side,
     names_of,
     region_of,
-    turned,
     wire_length,
+    worst_first,
 )
-from layoutkit.review.ways import Pieces, detour
+from layoutkit.review.ways import Extents, Pieces, detour
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
     from layoutkit.review.electrical import Electrical
     from layoutkit.review.finding import Remark
     from layoutkit.review.subject import PlacedDevice, Subject
+    from layoutkit.review.ways import Link
 
 
 _FEWEST_FINGERS = 8  # channels of a block whose way to the rail is judged; two cuts are enough for fewer
@@ -75,13 +75,13 @@ class PortsAndCuts:
             yield from self.narrow_rail(net, straps)
             if net in self.subject.supplies:
                 yield from self.thin_feed(net)
+                yield from self.behind_one_cut(net)
         yield from self.single_cut()
 
     def thin_feed(self, net: str) -> list[Remark]:
         """Return the blocks that so few cuts join to the rail of a supply that one failing cut matters."""
         blocks = [(sum(len(placed.boxes) for placed in own), cuts, own) for cuts, own in self._blocks(net)]
-        every = {p for p, end in self._fed(net) if p.device.is_mos and end in p.device.kind.ends}
-        whole = sum(not self.subject.is_idle(placed) for placed in every)
+        whole = len({placed for _, placed, _ in self._drawing(net)})
         least = [_FEWEST_OF_ALL if len(own) == whole >= _ALL else _FEWEST_FINGERS for *_, own in blocks]
         blocks = [each for each, fewest in zip(blocks, least, strict=True) if each[0] >= fewest]
         for name, by_cut in (("single-cut.share", True), ("single-cut.feed", False)):
@@ -97,23 +97,44 @@ class PortsAndCuts:
 
     def _blocks(self, net: str) -> Iterator[tuple[int, list[PlacedDevice]]]:
         """Yield the devices that stay joined without the rail of a supply, and the number of cuts to the rail."""
-        subject, first, pieces = self.subject, self.technology.conductors[0].name, self._pieces(net)
-        ports = (pieces.at_point(name, point) for name, point, _ in subject.labels.get(net, ()))
-        rail = {piece for piece in ports if piece is not None}
+        first, pieces, drawing = self.technology.conductors[0].name, self._pieces(net), self._drawing(net)
+        rail = {piece for piece in self._ports(net) if piece is not None}
         if not {pieces.pieces[piece][0] for piece in rail} - {first}:
             return  # no rail, or one of the straps' own metal
-        fed: dict[int | None, dict[int, PlacedDevice]] = defaultdict(dict)
-        for (placed, terminal), parts in self._fed(net).items():
-            if placed.device.is_mos and terminal in placed.device.kind.ends and not subject.is_idle(placed):
-                for piece in parts:
-                    fed[piece][placed.index] = placed
         left = set(range(len(pieces.pieces))) - rail
         while left:
             left -= (part := pieces.reached(min(left), left))
-            devices = {index: placed for piece in part for index, placed in fed.get(piece, {}).items()}
+            devices = list(dict.fromkeys(placed for piece, placed, _ in drawing if piece in part))
             cuts = sum(link.other in rail for piece in part for link in pieces.links[piece])
             if devices and cuts:
-                yield cuts, list(devices.values())
+                yield cuts, devices
+
+    def behind_one_cut(self, net: str) -> list[Remark]:
+        """Return the transistors that a supply reaches through one cut alone; of a stack of such cuts, through one."""
+        subject, pieces, ports = self.subject, self._pieces(net), self._ports(net) - {None}
+        drawing, channels = self._drawing(net), defaultdict[int | None, float](float)
+        for piece, placed, part in drawing:
+            channels[piece] += part * len(placed.boxes)
+        found: dict[tuple[PlacedDevice, ...], tuple[float, Spot]] = {}
+        for piece, link, count in _in_only_ways(pieces, channels, ports) if ports else ():
+            if subject.limits["single-cut.alone"].beyond(round(count, 3)):
+                side = pieces.reached(piece, {*pieces.links} - {link.other})
+                behind = {placed for each, placed, _ in drawing if (each in side) != bool(side & ports)}
+                own = tuple(sorted(behind, key=lambda each: each.index))
+                why = f"{net} reaches {names_of(own)} ({round(count)} channels) only through one {link.layer}"
+                found.setdefault(own, (count, Spot(link.where, why, f"{link.layer} to {names_of(own)}")))
+        devices = dict.fromkeys(placed for own in found for placed in own)
+        return worst_first(subject, "single-cut.alone", found.values(), devices=[*devices], nets=[net], cause="alone")
+
+    def _drawing(self, net: str) -> list[tuple[int | None, PlacedDevice, float]]:
+        """Return the pieces of a net that transistors draw from, each with what part of its current."""
+        working = ((p, own) for (p, end), own in self._fed(net).items()
+                   if p.device.is_mos and end in p.device.kind.ends and not self.subject.is_idle(p))  # fmt: skip
+        return [(piece, placed, part) for placed, own in working for piece, part in own.items()]
+
+    def _ports(self, net: str) -> set[int | None]:
+        """Return the pieces of a net that its ports are on."""
+        return {self._pieces(net).at_point(name, point) for name, point, _ in self.subject.labels.get(net, ())}
 
     def _shares(self, net: str) -> dict[tuple[PlacedDevice, str], dict[int | None, float]]:
         """Return what part of the current of each terminal enters which piece of a net."""
@@ -245,25 +266,25 @@ class PortsAndCuts:
         """
         if 1000 * self.electrical.total(net) <= min((self.cuts_ma[each.cut] for each in places), default=inf):
             return {}
-        subject, pieces = self.subject, self._pieces(net)
+        pieces = self._pieces(net)
         currents: dict[int | None, float] = defaultdict(float)  # from devices into each piece [mA]
         for placed, terminal, side, current in self.electrical.sides(net):
             for piece, part in self._fed(net)[placed, terminal].items():
                 currents[piece] += 1000 * side * current * part
-        ways_out = {pieces.at_point(conductor, point) for conductor, point, _ in subject.labels.get(net, ())}
-        return _in_only_ways(pieces, currents, ways_out)
+        found = _in_only_ways(pieces, currents, self._ports(net))
+        return {(link.layer, str(link.where)): ampere for _, link, ampere in found}
 
 
 def _in_only_ways(
     pieces: Pieces, currents: Mapping[int | None, float], ways_out: AbstractSet[int | None]
-) -> dict[tuple[str, str], float]:
-    """Return the current of each cut that is the only way between two parts of a net, by name and box. [mA]
+) -> list[tuple[int, Link, float]]:
+    """Return each cut that is the only way between two parts of a net, as the link of a piece, with its current.
 
     It is that of the side where nothing unknown leaves; of both, the smaller one.
 
     Args:
         pieces: The metal of the net.
-        currents: What devices bring to each piece. [mA]
+        currents: What devices bring to each piece.
         ways_out: Pieces at which an unknown current may leave.
     """
     import networkx as nx
@@ -279,45 +300,15 @@ def _in_only_ways(
     part_of = {piece: number for number, part in enumerate(parts) for piece in part}
     held = np.array([(sum(currents.get(each, 0.0) for each in part), len(part & ways_out)) for part in parts])
     whole = held.sum(axis=0)
-    tree = nx.Graph([(part_of[a], part_of[b], {"cut": cuts[min(a, b), max(a, b)]}) for a, b in bridges])
-    found = {}
+    tree = nx.Graph([(part_of[a], part_of[b], {"joint": (min(a, b), max(a, b))}) for a, b in bridges])
+    found = []
     for above, below in reversed(list(nx.dfs_edges(tree))):  # what hangs on a part comes before it
-        cut = tree.edges[above, below]["cut"]
+        joint = tree.edges[above, below]["joint"]
         sides = (held[below], whole - held[below])
-        found[cut.layer, str(cut.where)] = min((float(abs(each)) for each, ways in sides if not ways), default=0.0)
+        current = min((float(abs(each)) for each, ways in sides if not ways), default=0.0)
+        found.append((joint[0], cuts[joint], current))
         held[above] += held[below]
     return found
-
-
-class Extents:
-    """How far merged metal reaches through points in x and in y. [dbu]
-
-    What each horizontal or vertical line meets is computed once for all points on it.
-    """
-
-    def __init__(self, region: kdb.Region) -> None:
-        self.region = region
-        self._box = region.bbox()
-        self._lines: dict[tuple[bool, int], list[tuple[int, int]]] = {}
-
-    def at(self, point: kdb.Point) -> tuple[int, int]:
-        """Return the reach in x and in y of the metal at a point, which may be on its edge."""
-        return self._through(False, point.y, point.x), self._through(True, point.x, point.y)
-
-    def _through(self, upright: bool, line: int, place: int) -> int:
-        pieces = self._pieces(upright, line)
-        before = bisect_right(pieces, (place, inf))
-        near = pieces[max(0, before - 2) : before]  # a slanted edge may let two overlap
-        return max((end - start for start, end in near if end >= place), default=0)
-
-    def _pieces(self, upright: bool, line: int) -> list[tuple[int, int]]:
-        """Return where a line through the metal begins and ends to be inside it, in order."""
-        if (upright, line) not in self._lines:
-            whole = turned(self._box, upright=upright)
-            strip = turned(kdb.Box(whole.left, line - 1, whole.right, line + 1), upright=upright)
-            boxes = (turned(piece.bbox(), upright=upright) for piece in (self.region & kdb.Region(strip)).each())
-            self._lines[upright, line] = sorted((box.left, box.right) for box in boxes)
-        return self._lines[upright, line]
 
 
 def wires(subject: Subject) -> Iterator[Remark]:

@@ -356,7 +356,7 @@ def power_beside_input(subject: Subject) -> Iterator[Remark]:
 def far_capacitors(subject: Subject) -> Iterator[Remark]:
     """Yield the capacitors between gate and drain of a transistor, or from a drain to a supply, that lie far from it.
 
-    Of the latter, those on ports do not count. A transistor with one net at both ends is a capacitor as well.
+    A transistor with one net at both ends is a capacitor as well.
     """
     supplies, mos = subject.supplies.nets, [p for p in subject.placed if p.device.is_mos]
     for placed in subject.placed:
@@ -369,8 +369,6 @@ def far_capacitors(subject: Subject) -> Iterator[Remark]:
         if len(ends) > 1:
             around = [p for p in around if p.device.terminals["g"] in ends - {p.device.terminals["d"]}]
             words = "around which it is"
-        elif ends & {*subject.circuit.ports}:
-            continue
         gap = min((gap_between(one, its) for p in around for its in p.boxes for one in placed.boxes), default=0.0)
         why = f"{placed.id} lies {subject.um(gap):.3g} um from {names_of(around)}, {words}"
         yield from subject.finding(

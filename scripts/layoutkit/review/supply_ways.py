@@ -11,10 +11,17 @@ import klayout.db as kdb
 from layoutkit.review.finding import Spot
 from layoutkit.review.floorplan import rails_of
 from layoutkit.review.matched_roles import feet
-from layoutkit.review.ports_and_cuts import Extents
 from layoutkit.review.room_and_wells import rings_of
-from layoutkit.review.subject import PlacedDevice, box_around, gap_between, longer_side, names_of, region_of
-from layoutkit.review.ways import MESH_CONTACTS, rectangles
+from layoutkit.review.subject import (
+    PlacedDevice,
+    box_around,
+    gap_between,
+    longer_side,
+    names_of,
+    region_of,
+    worst_first,
+)
+from layoutkit.review.ways import MESH_CONTACTS, Extents, rectangles
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -109,22 +116,18 @@ def neck_findings(
     beyond = [neck for neck in several if subject.limits[limit].beyond(neck.squares)]
     if not beyond:
         return []
-    whys = []
+    spots: list[tuple[float, Spot]] = []
     for neck in beyond:
         width, length = subject.um(neck.width), subject.um(neck.length)
         behind = f"{names_of(neck.devices)} ({neck.channels} channel{'s' * (neck.channels > 1)})"
         wire = f"{length:.3g} um of {neck.conductor}, {width:.3g} um wide"
-        whys.append(f"{net} connects to {behind} only through {wire}{shared.get(neck, '')}")
-    order = sorted(
-        zip(beyond, whys, strict=True), key=lambda each: (-each[0].squares, each[0].box.left, each[0].box.bottom)
-    )
-    (worst, why), *others = order
-    briefs = (f"{subject.um(n.length):.3g} um to {names_of(n.devices)}" for n, _ in others)
-    places = [Spot(neck.box, words, brief) for (neck, words), brief in zip(others, briefs, strict=True)]
-    devices = {placed.index: placed for neck in beyond for placed in neck.devices}
-    return subject.finding(
-        limit, worst.squares, why, where=worst.box, devices=list(devices.values()), nets=[net], places=places,
-        cause=cause, must=limit != "supply-drop.neck" or (len(worst.devices) > 1 and worst.channels >= _WHOLE_BLOCK),
+        why = f"{net} connects to {behind} only through {wire}{shared.get(neck, '')}"
+        spots.append((neck.squares, Spot(neck.box, why, f"{length:.3g} um to {names_of(neck.devices)}")))
+    worst = max(beyond, key=lambda each: (float(f"{each.squares:.4g}"), -each.box.left, -each.box.bottom))
+    return worst_first(
+        subject, limit, spots, devices=list(dict.fromkeys(placed for neck in beyond for placed in neck.devices)),
+        nets=[net], cause=cause,
+        must=limit != "supply-drop.neck" or (len(worst.devices) > 1 and worst.channels >= _WHOLE_BLOCK),
     )  # fmt: skip
 
 
@@ -293,14 +296,14 @@ def _touch(part: kdb.Polygon | None, place: kdb.Box) -> bool:
 
 
 def supply_ends(subject: Subject, net: str) -> dict[PlacedDevice, list[kdb.Box]]:
-    """Return the contacts of each device that draws current from a supply. [dbu]"""
+    """Return the contacts of each device that gives or draws current on a net. [dbu]"""
     found: dict[PlacedDevice, list[kdb.Box]] = {}
     first = subject.technology.conductors[0].name
     for (placed, terminal), feeds in subject.feeds(net).items():
         if not subject.is_idle(placed) and terminal in placed.device.kind.ends:
             points = [kdb.Box(p.x, p.y, p.x, p.y) for p in feeds.points if p.conductor == first]
             found[placed] = found.get(placed, []) + points
-    return found
+    return dict(sorted(found.items(), key=lambda each: each[0].index))
 
 
 def necks(

@@ -7,15 +7,18 @@ A way is one such path. Metal in parallel is left out, so the true resistance is
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import defaultdict
 from heapq import heappop, heappush
+from itertools import product
+from math import inf
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 import klayout.db as kdb
 
 from layoutkit.errors import listed
 from layoutkit.review.floorplan import rails_of
-from layoutkit.review.subject import PlacedDevice, box_around, gap_between, kept, longer_side, names_of
+from layoutkit.review.subject import PlacedDevice, box_around, gap_between, kept, longer_side, names_of, turned
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -36,6 +39,37 @@ Place = tuple[str, kdb.Box]
 """A conductor and a place on it. [dbu]"""
 MESH_CONTACTS = 3000
 """Supplies of more contacts are meshes over power devices, in which no wire is the only way."""
+
+
+class Extents:
+    """How far merged metal reaches through points in x and in y. [dbu]
+
+    What each horizontal or vertical line meets is computed once for all points on it.
+    """
+
+    def __init__(self, region: kdb.Region) -> None:
+        self.region = region
+        self._box = region.bbox()
+        self._lines: dict[tuple[bool, int], list[tuple[int, int]]] = {}
+
+    def at(self, point: kdb.Point) -> tuple[int, int]:
+        """Return the reach in x and in y of the metal at a point, which may be on its edge."""
+        return self._through(False, point.y, point.x), self._through(True, point.x, point.y)
+
+    def _through(self, upright: bool, line: int, place: int) -> int:
+        pieces = self._pieces(upright, line)
+        before = bisect_right(pieces, (place, inf))
+        near = pieces[max(0, before - 2) : before]  # a slanted edge may let two overlap
+        return max((end - start for start, end in near if end >= place), default=0)
+
+    def _pieces(self, upright: bool, line: int) -> list[tuple[int, int]]:
+        """Return where a line through the metal begins and ends to be inside it, in order."""
+        if (upright, line) not in self._lines:
+            whole = turned(self._box, upright=upright)
+            strip = turned(kdb.Box(whole.left, line - 1, whole.right, line + 1), upright=upright)
+            boxes = (turned(piece.bbox(), upright=upright) for piece in (self.region & kdb.Region(strip)).each())
+            self._lines[upright, line] = sorted((box.left, box.right) for box in boxes)
+        return self._lines[upright, line]
 
 
 class Stretch(NamedTuple):
@@ -158,7 +192,7 @@ class Ways:
 
     def _ohm(self, node: _Node, place: kdb.Box) -> float:
         """Return the resistance of a stretch from where the way enters it to a place. [ohm]"""
-        box, (x, y) = self.boxes[node[0]], _apart(self.found[node][1], place)
+        box, (x, y) = self.boxes[node[0]], apart(self.found[node][1], place)
         return self.sheets[self.pieces.pieces[node[0]][0]] * (x / max(1, box.height()) + y / max(1, box.width()))
 
     def _at(self, conductor: str, place: kdb.Box) -> tuple[float, _Node] | None:
@@ -181,14 +215,14 @@ class Ways:
         here, node = place, cast("_Node | None", found[1])
         while node is not None:
             _, entry, before = self.found[node]
-            if length := sum(_apart(entry, here)):
+            if length := sum(apart(entry, here)):
                 name = self.pieces.pieces[node[0]][0]
                 steps.append(Stretch(name, _between(entry, here), length, self._ohm(node, here)))
             node, here = before, entry
         return WireWay(found[0], tuple(reversed(steps)))
 
 
-def _apart(one: kdb.Box, other: kdb.Box) -> tuple[int, int]:
+def apart(one: kdb.Box, other: kdb.Box) -> tuple[int, int]:
     """Return how far two boxes are apart in x and in y. [dbu]"""
     x = max(0, one.left - other.right, other.left - one.right)
     return x, max(0, one.bottom - other.top, other.bottom - one.top)
@@ -232,7 +266,7 @@ def detour(
         ways = Ways(subject, net, ends)
         for end, places in [each for each in list(pins.items())[number + 1 :] if {start, each[0]} & drivers]:
             way = min(filter(None, (ways.to(*place) for place in places)), key=lambda way: way.length, default=None)
-            straight = min((sum(_apart(one, other)) for _, one in ends for _, other in places), default=0)
+            straight = min((sum(apart(one, other)) for _, one in ends for _, other in places), default=0)
             if way is not None and way.length - straight > worst and way.length > _TWICE * straight:
                 worst, where = way.length - straight, way.box
                 why = f"{net} takes {subject.um(way.length):.3g} um from {start} to {end}, which lie "
@@ -266,7 +300,7 @@ def detours(subject: Subject) -> Iterator[Remark]:
             if not placed.device.is_mos or end not in placed.device.kind.ends or subject.is_idle(placed):
                 continue
             places = [kdb.Box(at.x, at.y, at.x, at.y) for at in feeds.points if at.conductor == first]
-            known = [(ways.to(first, at), min(sum(_apart(at, box)) for _, box in rails)) for at in places]
+            known = [(ways.to(first, at), min(sum(apart(at, box)) for _, box in rails)) for at in places]
             led = [(way, straight) for way, straight in known if way is not None]
             if led:
                 way, straight = min(led, key=lambda each: (each[0].length - each[1], each[0].length))
@@ -282,34 +316,40 @@ def detours(subject: Subject) -> Iterator[Remark]:
             )
 
 
-def unlike_rows(subject: Subject, groups: Sequence[MatchedDevices]) -> Iterator[Remark]:
-    """Yield the matched groups with rows of sources that a supply reaches by ways of unlike resistance."""
-    for group in groups:
-        nets = {placed.device.terminals.get("s", "") for placed in group.devices}
-        net = nets.pop() if len(nets) == 1 else ""
-        if net not in subject.supplies or net not in subject.labels or not group.devices[0].device.is_mos:
+def unlike_rows(
+    subject: Subject, groups: Sequence[MatchedDevices], arrays: Sequence[Sequence[Sequence[PlacedDevice]]]
+) -> Iterator[Remark]:
+    """Yield the matched groups and equal cells with sources that a supply reaches by ways of unlike resistance.
+
+    Of a group, rows are compared, the sources of one diffusion; of cells, all sources of each.
+    """
+    sets: list[tuple[str, list[tuple[int | None, PlacedDevice]]]]
+    sets = [(group.called, [(None, placed) for placed in group.devices]) for group in groups]
+    sets += [(f"{len(each)} equal cells", [(n, p) for n, cell in enumerate(each) for p in cell]) for each in arrays]
+    for (called, own), net in product(sets, [net for net in subject.nets if net in subject.supplies]):
+        if net not in subject.labels or subject.shapes(net, "contact").count() > MESH_CONTACTS:
             continue
-        if subject.shapes(net, "contact").count() > MESH_CONTACTS:
-            continue
-        rows: dict[int, list[tuple[float, kdb.Box]]] = defaultdict(list)
-        for placed in group.devices:
-            own = subject.feeds(net).get((placed, "s"))
-            for at in own.points if own is not None else ():
-                ohm = from_ports(subject, net).ohm(at.conductor, kdb.Box(at.x, at.y, at.x, at.y))
+        rows: dict[int, list[tuple[float, kdb.Box, PlacedDevice]]] = defaultdict(list)
+        for number, placed in own:
+            feed = subject.feeds(net).get((placed, "s")) if placed.device.is_mos else None
+            for at in feed.points if feed is not None else ():
+                place = kdb.Box(at.x, at.y, at.x, at.y)
+                ohm = from_ports(subject, net).ohm(at.conductor, place)
                 if ohm is not None:
-                    rows[_row(placed, at)].append((ohm, kdb.Box(at.x, at.y, at.x, at.y)))
-        means = {number: sum(ohm for ohm, _ in own) / len(own) for number, own in rows.items()}
+                    rows[_row(placed, at) if number is None else number].append((ohm, place, placed))
+        means = {number: sum(ohm for ohm, *_ in row) / len(row) for number, row in rows.items()}
         if len(means) < 2:
             continue
         least, most = (pick(means, key=lambda row: (means[row], row)) for pick in (min, max))
-        near, far = (box_around(place for _, place in rows[row]) for row in (least, most))
         if not subject.limits["supply-drop.ohms"].beyond(means[most] - means[least]):
             continue
-        known = ((means[least], _at(subject, near)), (means[most], _at(subject, far)))
-        places = " and ".join(f"{ohm:.3g} ohm at ({at})" for ohm, at in known)
-        why = f"the best ways from the port of {net} to the sources of {group.called} differ: {places}"
+        boxes = {row: box_around(place for _, place, _ in rows[row]) for row in (least, most)}
+        ends = {row: names_of(list(dict.fromkeys(placed for *_, placed in rows[row]))) for row in (least, most)}
+        places = " and ".join(f"{means[row]:.3g} ohm to {ends[row]} at ({_at(subject, boxes[row])})" for row in boxes)
+        why = f"the best ways from the port of {net} to the sources of {called} differ: {places}"
         figure = means[most] / max(means[least], 1.0)  # less than an ohm is the port itself
-        yield from subject.finding("supply-drop.rows", figure, why, where=far, devices=group.devices, nets=[net])
+        devices = list(dict.fromkeys(placed for _, placed in own))
+        yield from subject.finding("supply-drop.rows", figure, why, where=boxes[most], devices=devices, nets=[net])
 
 
 def _row(placed: PlacedDevice, at: FeedPoint) -> int:

@@ -390,6 +390,46 @@ def test_rows_of_a_mirror_that_the_supply_reaches_by_unlike_ways(ohm, expected):
     assert severities(rows(ohm).review(), "supply-drop", "the best ways from the port of vss") == expected
 
 
+CELLS = """.subckt cell i q vss
+M1 m i vss vss nfet_03v3 W=4u L=1u
+M2 q m vss vss nfet_03v3 W=4u L=1u
+.ends
+.subckt TOP {ports}
+X1 i1 q1 vss cell
+X2 i2 q2 vss cell
+.ends
+"""
+
+
+def cells(ohm):
+    """Return two equal cells, the ground of the second one by a wire of so many ohm more."""
+    planted = Planted()
+    planted.tap("nmos", "vss", -6, 25)
+    tap = planted.ends["vss"].pop()
+    for number, y in ((1, 0), (2, 20)):
+        planted.mos(f"A{number}", "nmos", 0, y, 4, 1, f"m{number} i{number} vss vss")
+        planted.mos(f"B{number}", "nmos", 8, y, 4, 1, f"q{number} m{number} vss vss")
+        for net, track in ((f"i{number}", 6), (f"m{number}", 7), (f"q{number}", 8)):
+            planted.comb(net, y + track, port=net[0] != "m")
+    high = [end for end in planted.ends["vss"] if end[1] > 20]
+    planted.ends["vss"] = [end for end in planted.ends["vss"] if end not in high]
+    planted.comb("vss", -6, left=-8, width=2)
+    length = ohm * WIRE / GF.conductor("Metal3").sheet_ohm
+    for x, y in [*high, tap]:
+        planted.column("vss", x, y, 32)
+    planted.box("Metal3", -length, 32 - WIRE / 2, high[-1][0] + 0.2, 32 + WIRE / 2, "vss")
+    planted.box("Metal3", -length, -6, -length + 1, 32, "vss")
+    planted.box("Metal3", -length, -6, -7, -5, "vss")
+    return planted.review(CELLS.format(ports=" ".join(planted.ports)))
+
+
+@pytest.mark.parametrize(("ohm", "expected"), [(10, set()), (60, {"should"})])
+def test_equal_cells_that_the_supply_reaches_by_unlike_ways(ohm, expected):
+    found = [e for e in cells(ohm).findings if "the sources of 2 equal cells differ" in e.why]
+    assert {each.severity for each in found} == expected
+    assert all("ohm to X1.M1, X1.M2 at" in each.why and "ohm to X2.M1, X2.M2 at" in each.why for each in found)
+
+
 def unfed(nets="ref ref vss vss"):
     """Return a mirror whose reference is a diode on an inner net, and its output; ``nets`` are those of the diode."""
     planted = Planted()
@@ -524,6 +564,30 @@ def test_a_rail_that_is_joined_at_several_places_or_feeds_few_channels():
     assert hanging(length)
     assert not hanging(length, places=2)
     assert not hanging(length, fingers=6)
+
+
+@pytest.mark.parametrize(("channels", "cuts", "expected"), [(3, 1, set()), (4, 1, {"should"}), (4, 2, set())])
+def test_a_transistor_whose_supply_enters_by_one_cut(channels, cuts, expected):
+    """Another one hangs on the track before it."""
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, 2, 1, "out in vss vss", fingers=channels)
+    planted.mos("M2", "nmos", 30, 0, 2, 1, "out2 in vss vss", fingers=channels)
+    ends = planted.ends["vss"]
+    planted.ends["vss"] = [end for end in ends if end[0] < 25]
+    for net, track in (("in", 6), ("out", 8), ("out2", 9)):
+        planted.comb(net, track)
+    planted.comb("vss", -3, left=-3, right=20, width=1, port=False)
+    planted.ends["vss"] = [end for end in ends if end[0] > 25]
+    planted.comb("vss", -3, left=28, right=40, width=1, port=False)
+    planted.box("Metal4", -3, -4, 40, -2, "vss")
+    for number in range(6):
+        planted.via3("vss", 2 * number, -3)
+    for number in range(cuts):
+        planted.via3("vss", 32 + number, -3)
+    planted.label("vss", "Metal4", -2.8, -3)
+    found = [each for each in planted.review().findings if "only through one Via3" in each.why]
+    assert {each.severity for each in found} == expected
+    assert all((each.id, each.devices) == ("single-cut", ("M2",)) for each in found)
 
 
 @pytest.mark.parametrize(("source", "expected"), [("port", set()), ("resistor", set()), ("signal", {"should"})])

@@ -122,7 +122,7 @@ def test_a_way_takes_the_shorter_side_of_a_ring_and_knows_its_resistance():
     assert way.box.bottom < 1000 < way.box.top < 4000
 
 
-def linked(width, *, current=True):
+def linked(width, *, current=True, length=30):
     """Return a strong transistor whose drain leads to the port by a wire so wide, from a strap of 2 um."""
     planted = Planted()
     planted.mos("M1", "nmos", 0, 0, 4, 1, "out in vss vss", fingers=4)
@@ -130,8 +130,8 @@ def linked(width, *, current=True):
     planted.comb("vss", -4, width=2)
     planted.comb("out", 12, width=2, port=False)
     right = max(x for x, _ in planted.ends["out"])
-    planted.box("Metal3", right, 12 - width / 2, right + 30, 12 + width / 2, "out")
-    planted.label("out", "Metal3", right + 29.9, 12)
+    planted.box("Metal3", right, 12 - width / 2, right + length, 12 + width / 2, "out")
+    planted.label("out", "Metal3", right + length - 0.1, 12)
     may = METAL3.current_ma(width) * 1e-3
     return planted, {"device_currents": [{"device": "M1", "current": (0.5 if current else 0.1) * may}]}
 
@@ -148,6 +148,53 @@ def test_a_thin_link_of_wide_straps(figure, expected):
 def test_a_thin_link_that_carries_next_to_nothing_is_thin_enough():
     planted, asked = linked(WIRE, current=False)
     assert not severities(planted.review(constraints=asked), "electromigration", "its widest strap")
+
+
+@pytest.mark.parametrize(("squares", "expected"), [(9, set()), (12, {"should"})])
+def test_a_short_thin_link_that_carries_half_of_what_it_may(squares, expected):
+    """The less it carries, the longer it may be: five squares of a wire that carries all it may, ten of one of half."""
+    planted, asked = linked(0.3, length=0.3 * squares)
+    assert severities(planted.review(constraints=asked), "electromigration", "its widest strap") == expected
+    planted, asked = linked(0.3, length=0.3 * squares, current=False)
+    assert not severities(planted.review(constraints=asked), "electromigration", "its widest strap")
+
+
+def plated(loop, second=False):
+    """Return a transistor whose drain a wire joins to the far side of a plate, so much farther to the right and back.
+
+    A second plate of that size can be where the wire begins.
+    """
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, 4, 1, "x in vss vss")
+    for number in range(1 + second):
+        left = -20 * number
+        planted.plate(f"C{number + 1}", left, 20, 5, "x vss")
+        planted.box("Metal4", left + 3.8, -6.2, left + 4.2, 19.5, "vss")
+        planted.via3("vss", left + 4, -6)
+    planted.comb("in", 6)
+    planted.comb("x", 8, left=-20, right=10 + loop)
+    planted.comb("vss", -6, left=-20, right=10)
+    for x in [10 + loop, -17] if second else [10 + loop]:
+        planted.via3("x", x, 8)
+        planted.square("Via4", x, 8, 0.26)
+        planted.box("Metal5", x - 0.2, 7.8, x + 0.2, 22.7, "x")
+    planted.box("Metal5", 4, 22.3, 10 + loop, 22.7, "x")
+    return planted
+
+
+@both("wire-length.plate", "should")
+def test_a_plate_that_a_wire_reaches_by_a_detour(figure, expected):
+    words, tiny = "though the plate lies", {"wire-length.plate": {"should": 1e-3}}
+    found = [each for each in plated(10).review(limits=tiny).findings if words in each.why]
+    assert [each.devices for each in found] == [("C1",)]
+    loop = 10 + (figure - found[0].measured) / 2
+    assert severities(plated(loop).review(), "wire-length", words) == expected
+
+
+def test_of_equal_plates_on_one_net_the_nearest_one_counts():
+    loop = limit("wire-length.plate", "should")
+    assert severities(plated(loop).review(), "wire-length", "though the plate lies")
+    assert not severities(plated(loop, second=True).review(), "wire-length", "though the plate lies")
 
 
 def alone(squares, ampere):
