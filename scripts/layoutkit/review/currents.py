@@ -136,7 +136,10 @@ class _Estimate:
                 self.gates[device.terminals["g"]].append(device)
         self.volts = max(self.supply_v.values(), default=_SUPPLY_V)
         self.alone = largest_alone(circuit, technology, {**self.full, **dict.fromkeys(self.off, 0.0)}, self.volts)
-        self.most = most_through(circuit, roles, self.alone, {*circuit.ports, *circuit.black_box_nets})
+        loaded = {net for net, own in self.resistors.items() if any(far in roles.supplies for far, *_ in own)}
+        loaded -= {net for device in circuit.devices if device.is_mos for net in device.terminals.values()}
+        free = {*circuit.ports, *circuit.black_box_nets} - loaded  # collectors with a resistor have their load inside
+        self.most = most_through(circuit, roles, self.alone, free)
         references = {str(each.properties["reference"]) for each in self.mirrors}  # one that nothing feeds is fed
         self.most = {name: most for name, most in self.most.items() if most or name not in references}
         self.ends: dict[str, list[tuple[Device, int]]] = defaultdict(list)

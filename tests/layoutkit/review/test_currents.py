@@ -484,6 +484,23 @@ def test_what_flows_through_a_resistor_is_no_more_than_the_supply_drives_through
     assert found["XQ1"].ampere == pytest.approx(3.6e-3)  # its collector is a port
 
 
+@pytest.mark.parametrize(("ends", "inside"), [("vdd out", True), ("vdd x", False)])
+def test_a_collector_on_a_port_with_a_resistor_takes_what_that_gives(ends, inside):
+    """Without the resistor, the load is outside of the circuit."""
+    text = f"""* output stage with a load of 470 ohm
+.subckt stage in out x vdd gnd
+XR {ends} gnd rppd w=2u l=3.6u m=1
+XQ1 out in e gnd npn13G2 Nx=8 m=1
+XRE e gnd gnd rsil w=4u l=1.7u m=1
+.ends
+"""
+    technology = load("sg13g2")
+    found = currents(text, technology=technology)
+    ohm = technology.device_names.drawn("rppd").value * 1.8
+    assert found["XQ1"].ampere == found["XRE"].ampere
+    assert (found["XQ1"].ampere == pytest.approx(1.8 / ohm)) == inside
+
+
 @pytest.mark.parametrize("known", [True, False])
 def test_what_is_in_series_with_a_mirror_carries_no_more_than_that(known):
     """A switch above the output of a mirror; without a port the reference is a guess, and the output at full drive."""
