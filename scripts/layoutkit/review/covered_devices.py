@@ -14,8 +14,8 @@ from layoutkit.parasitics.layout_circuit import FeedPoint, Feeds
 from layoutkit.review.finding import Spot
 from layoutkit.review.matched_roles import PAIR, MatchedDevices
 from layoutkit.review.room_and_wells import rings_of
-from layoutkit.review.subject import box_around, kept, longer_side, names_of, region_of, worst_first
-from layoutkit.review.ways import MESH_CONTACTS, Pieces, from_ports
+from layoutkit.review.subject import box_around, kept, longer_side, names_of, region_of
+from layoutkit.review.ways import MESH_CONTACTS, Pieces, from_ports, worst_first
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -19,9 +19,9 @@ from layoutkit.review.coupling import LEVELS
 from layoutkit.review.finding import Spot
 from layoutkit.review.pass_devices import resistance
 from layoutkit.review.ports_and_cuts import gate_contacts
-from layoutkit.review.subject import MOST_CONTACTS, PlacedDevice, names_of, region_of, worst_first
+from layoutkit.review.subject import MOST_CONTACTS, PlacedDevice, names_of, region_of
 from layoutkit.review.supply_ways import mirrored, neck_findings, necks, port_rails, supply_ends
-from layoutkit.review.ways import MESH_CONTACTS, Extents, Ways, apart, rectangles
+from layoutkit.review.ways import MESH_CONTACTS, Extents, Ways, apart, rectangles, worst_first
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -17,7 +17,8 @@ from layoutkit.parasitics.net_network import layout_networks, not_joined
 from layoutkit.review.covered_devices import far_taps
 from layoutkit.review.currents import SIGNS, THRESHOLD
 from layoutkit.review.finding import Remark, Spot, Unjudged
-from layoutkit.review.subject import MOST_CONTACTS, PlacedDevice, Subject, box_around, names_of, worst_first
+from layoutkit.review.subject import MOST_CONTACTS, PlacedDevice, Subject, box_around, names_of
+from layoutkit.review.ways import worst_first
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -24,9 +24,8 @@ from layoutkit.review.subject import (
     names_of,
     region_of,
     wire_length,
-    worst_first,
 )
-from layoutkit.review.ways import Extents, Pieces, detour
+from layoutkit.review.ways import Extents, Pieces, detour, worst_first
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -424,17 +424,6 @@ class Subject:
         ]  # fmt: skip
 
 
-def worst_first(subject: Subject, limit: str, found: Iterable[tuple[float, Spot]], **more: Any) -> list[Remark]:
-    """Return one finding of the places whose figures are beyond a limit, with what ``Subject.finding`` takes."""
-    beyond = [(figure, spot) for figure, spot in found if subject.limits[limit].beyond(figure)]
-    order = sorted(beyond, key=lambda each: (-float(f"{each[0]:.4g}"), each[1].box.left, each[1].box.bottom))
-    if not order:
-        return []
-    (figure, first), *others = order
-    places = [spot for _, spot in others]
-    return subject.finding(limit, figure, first.why, where=first.box, places=places, **more)
-
-
 def region_of(boxes: Iterable[kdb.Box]) -> kdb.Region:
     """Return boxes as a region. [dbu]"""
     found = kdb.Region()

@@ -19,9 +19,8 @@ from layoutkit.review.subject import (
     longer_side,
     names_of,
     region_of,
-    worst_first,
 )
-from layoutkit.review.ways import MESH_CONTACTS, Extents, rectangles
+from layoutkit.review.ways import MESH_CONTACTS, Extents, rectangles, worst_first
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

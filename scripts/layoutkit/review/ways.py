@@ -12,7 +12,7 @@ from collections import defaultdict
 from heapq import heappop, heappush
 from itertools import product
 from math import inf
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import klayout.db as kdb
 
@@ -21,10 +21,10 @@ from layoutkit.review.floorplan import rails_of
 from layoutkit.review.subject import PlacedDevice, box_around, gap_between, kept, longer_side, names_of, turned
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from layoutkit.parasitics.layout_circuit import FeedPoint
-    from layoutkit.review.finding import Remark
+    from layoutkit.review.finding import Remark, Spot
     from layoutkit.review.matched_roles import MatchedDevices
     from layoutkit.review.subject import Subject
 
@@ -39,6 +39,17 @@ Place = tuple[str, kdb.Box]
 """A conductor and a place on it. [dbu]"""
 MESH_CONTACTS = 3000
 """Supplies of more contacts are meshes over power devices, in which no wire is the only way."""
+
+
+def worst_first(subject: Subject, limit: str, found: Iterable[tuple[float, Spot]], **more: Any) -> list[Remark]:
+    """Return one finding of the places whose figures are beyond a limit, with what ``Subject.finding`` takes."""
+    beyond = [(figure, spot) for figure, spot in found if subject.limits[limit].beyond(figure)]
+    order = sorted(beyond, key=lambda each: (-float(f"{each[0]:.4g}"), each[1].box.left, each[1].box.bottom))
+    if not order:
+        return []
+    (figure, first), *others = order
+    places = [spot for _, spot in others]
+    return subject.finding(limit, figure, first.why, where=first.box, places=places, **more)
 
 
 class Extents:
