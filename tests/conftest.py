@@ -154,7 +154,7 @@ WAITING_BY_FOLDER = {
     "hosts": "http http_fuzz mcp_inspector mcp_stdio mcp_transports plugin raw_copies remote uvx",
     "layoutkit/drc": "drc_deck",
     "layoutkit/explore": "cluster_jobs exploration run_jobs",
-    "loader": "exported_skills runner warm_workers",
+    "loader": "export exported_skills runner warm_workers",
     "skills": "watch_layout",
     "skillscript": "model_call supervisor",
 }
