@@ -130,19 +130,21 @@ SLOW |= {"test_packaging.py", "test_release.py"}
 # What judges the text of the sources alike with each version of Python and of libraries.
 OF_SOURCES = {"test_architecture.py", "test_house.py"}
 # What `make test` leaves out too and `make check` runs: what is packed, copied and installed elsewhere or served to
-# other machines, what other programs judge, how well the search does, and what kills processes until nothing is lost.
+# other machines, what other programs judge, how well the search does, what kills processes until nothing is lost, what
+# huge and hostile netlists do, and the whole flow once more, tool by tool.
 OUTER_BY_FOLDER = {
     "designgraph": "processes",
     "docs": "documents registry_pages site tutorials",
     "evals": "evals",
     "hosts": "confinement hosts_page http http_fuzz mcp_inspector mcp_stdio mcp_tools mcp_transports options plugin "
     "raw_copies remote uvx",
+    "layoutkit/circuit": "bounded_messages hostile_netlists linear_time netlist_fuzz",
     "layoutkit/drc": "drc_application drc_deck drc_mutants drc_oracle",
     "layoutkit/explore": "cluster_jobs exploration netlist_suite run_jobs",
     "layoutkit/pcells": "pcells",
     "layoutkit/simulate": "post_layout",
     "loader": "export exported_skills warm_workers",
-    "skills": "watch_layout",
+    "skills": "one_flow watch_layout",
 }
 OUTER = {f"{folder}/test_{name}.py" for folder, names in OUTER_BY_FOLDER.items() for name in names.split()}
 OUTER |= {"test_packaging.py", "test_release.py"}
