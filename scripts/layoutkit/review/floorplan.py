@@ -28,7 +28,7 @@ _PORT_UM = 1.0  # a port this near to the edge is joined there; less is called n
 _OUTSIDE_UM = 0.1  # a signal this far outside the rails is within them; less is called noise by an engineer [um]
 _FRAMED = 0.5  # share of the transistors' height from which on rails frame them
 _FEWEST_CELLS = 3  # equal cells from which on they are an array
-_FEWEST_CHANNELS = 8  # channels on a supply from which on its rail has to be joined at several places
+_CHANNELS = 8  # on a supply; the rail of fewer may be as many times longer before it has to be joined at several places
 _TIE_UM = 5.0  # cuts farther apart than this are different joints of a rail [um]
 _AT_A_RAIL_UM = 5.0  # a transistor this near to a rail across the cell is at it, wherever that lies [um]
 _ACROSS = 0.9  # share of the layout's width from which on a rail crosses it; less may be a ring
@@ -253,17 +253,18 @@ def rails(subject: Subject) -> Iterator[Remark]:
 
 
 def rail_ties(subject: Subject) -> Iterator[Remark]:
-    """Yield the long rails of ports that many channels are joined to at few places."""
+    """Yield the rails of ports that are long, for the channels on them, and joined to these at few places."""
     for net in [net for net in subject.nets if net in subject.supplies and subject.labels.get(net)]:
         ends = [(p, end) for p, end in subject.feeds(net) if p.device.is_mos and end in p.device.kind.ends]
         channels = sum(len(placed.boxes) for placed, _ in ends if not subject.is_idle(placed))
         found = [rail for upright in (False, True) for rail in rails_of(subject, net, upright=upright)]
-        for conductor, rail in found if channels >= _FEWEST_CHANNELS else ():
+        for conductor, rail in found:
             ties, length = _ties(subject, net, conductor, rail), subject.um(max(rail.width(), rail.height()))
             if ties and any(rail.contains(point) for _, point, _ in subject.labels[net]):
                 why = f"the rail of {net}, {length:.3g} um long, is joined to {channels} channels at only "
                 why += f"{ties} place{'s' * (ties > 1)}"
-                yield from subject.finding("rails.tied", length / ties, why, where=rail, nets=[net], cause="few ties")
+                figure = min(1.0, channels / _CHANNELS) * length / ties
+                yield from subject.finding("rails.tied", figure, why, where=rail, nets=[net], cause="few ties")
 
 
 def _ties(subject: Subject, net: str, conductor: str, rail: kdb.Box) -> int:

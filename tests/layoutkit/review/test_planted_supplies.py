@@ -564,6 +564,7 @@ def test_a_rail_that_is_joined_at_several_places_or_feeds_few_channels():
     assert hanging(length)
     assert not hanging(length, places=2)
     assert not hanging(length, fingers=6)
+    assert hanging(2 * length, fingers=4)
 
 
 @pytest.mark.parametrize(("channels", "cuts", "expected"), [(3, 1, set()), (4, 1, {"should"}), (4, 2, set())])
