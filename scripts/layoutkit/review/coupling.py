@@ -45,6 +45,7 @@ class Coupling:
         quiet: Nets that must not be disturbed: inputs, and nets that no source, diode or resistor holds; no loud one.
         loud: Nets that disturb: outputs, clocks, and what inverters and clocked switches are on.
         held: Quiet nets with a capacitor and a switch, which hold a sampled voltage.
+        charged: Quiet nets with a capacitor that no resistor moves into logic.
         still: Gates of mirrors and of other current sources, which only nets that swing from rail to rail disturb.
     """
 
@@ -52,9 +53,10 @@ class Coupling:
         self.subject, self.groups = subject, groups
         own = subject.supplies.nets
         loud = (self._loud() | self._steering()) - {net for net in subject.circuit.nets if self._is_mirrored(net)}
-        slow = {net for net in subject.circuit.nets if self._is_steered(net, loud)} | {*filter(self._is_slow, loud)}
-        self.loud = {net for net in loud - own - slow if net in subject.number}
-        self.quiet = {net for net in (self._quiet() | slow) - own - self.loud if net in subject.number}
+        slow = {*filter(self._is_slow, loud)}
+        steered = slow | {net for net in subject.circuit.nets if self._is_steered(net, loud)}
+        self.loud = {net for net in loud - own - steered if net in subject.number}
+        self.quiet = {net for net in (self._quiet() | steered) - own - self.loud if net in subject.number}
         mirrors = (each.properties for each in subject.roles.groups if each.type == "current_mirror")
         self.still = {str(each["common_gate"]) for each in mirrors if "common_gate" in each}
         self.still = (self.still | feet(subject)) & {*subject.nets} - self.loud - self.quiet
@@ -62,7 +64,7 @@ class Coupling:
         for device in subject.circuit.devices:
             if device.type == "capacitor" or device.id in subject.both_ways:
                 on[device.is_mos].update(device.terminals.values())
-        self.held = self.quiet & on[True] & on[False]
+        self.held, self.charged = self.quiet & on[True] & on[False], self.quiet & on[False] - slow
 
     def findings(self, bare: Callable[[MatchedDevices], int]) -> Iterator[Remark]:
         """Yield all findings; ``bare`` says how many ends of rows of a group have no dummy."""
@@ -96,7 +98,7 @@ class Coupling:
 
         length, place, near, around = self.along(quiet, loud, shared)
         how = f"over, under or within {BESIDE} minimum spaces of {loud}"
-        found = told("coupling", length, place, how, must=must)
+        found = told("coupling.charge" if quiet in self.charged else "coupling", length, place, how, must=must)
         if not found and near > length:
             limit = "coupling.output" if quiet in self._gates_of_pairs and loud in self.outputs else "coupling.near"
             if close := told(limit, near, around, f"within {_NEAR_UM:g} um of {loud}"):
@@ -315,8 +317,8 @@ class Coupling:
         """Return whether none but long channels hold a net."""
         ends = [device for device, end in self._ends(net) if end in {"d", "s"}]
         others = {self.subject.circuit.device(end.device).type for end in self.subject.circuit.nets[net]}
-        weak = all(device.w * device.m <= _HOLDS * device.l for device in ends)
-        return bool(ends) and weak and others <= {"nmos", "pmos", "capacitor"}
+        mos = bool(ends) and others <= {"nmos", "pmos", "capacitor"}
+        return mos and all(device.w * device.m <= _HOLDS * device.l for device in ends)
 
     def is_passed_on(self, net: str) -> bool:
         """Return whether only the channels of switches are on a net, and plates: an analog signal, or a charge."""

@@ -71,8 +71,7 @@ class CoveredDevices:
         subject, half = self.subject, self.subject.technology.to_dbu(_BANK_UM) // 2
         body = region_of(box.enlarged(half, half) for box in placed.boxes).merged().sized(-half)
         nets = set() if placed.ends & self.coupling.loud else {*subject.nets} - subject.supplies.nets - placed.ends
-        names = [conductor.name for conductor in subject.technology.conductors]
-        return crossed(subject, body, nets, names, f"over resistor {placed.id}", [placed])
+        return crossed(subject, body, nets, f"over resistor {placed.id}", [placed])
 
     def under_capacitor(self, placed: PlacedDevice) -> list[Remark]:
         """Return whether signals or the power run under a capacitor with no ground between.
@@ -83,7 +82,6 @@ class CoveredDevices:
         spec, ends = technology.passives.get(placed.fingers[0].device), placed.ends
         if spec is None or "bottom" not in spec.parts:
             return []
-        names = [conductor.name for conductor in technology.conductors]
         lower, plates = technology.conductor(spec.parts["bottom"]).name, region_of(placed.boxes)
         below = {net for net in ends & {*subject.number} if not (subject.shapes(net, lower) & plates).is_empty()}
         body, near = plates, plates.sized(technology.to_dbu(_PLATE_UM))
@@ -97,7 +95,7 @@ class CoveredDevices:
             nets = {net for net in subject.nets if not coupling.diodes(net)} - subject.supplies.nets
             nets |= {*subject.supplies.power}
         how = f"under capacitor {placed.id} ({', '.join(subject.in_order(ends))})"
-        return crossed(subject, body.merged(), nets - ends, names[: names.index(lower)], how, [placed], shielded=True)
+        return crossed(subject, body.merged(), nets - ends, how, [placed], lower=lower)
 
     def through_group(self, group: MatchedDevices) -> list[Remark]:
         """Return whether foreign signals cross matched transistors, also their drains and sources."""
@@ -121,11 +119,10 @@ class CoveredDevices:
     ) -> list[Remark]:  # fmt: skip
         """Return remarks on wires that cross the diffusions of some devices, or gaps between them up to a width."""
         half = self.subject.technology.to_dbu(gap_um) // 2
-        names = [conductor.name for conductor in self.subject.technology.conductors]
         bodies = self.subject.role("active").interacting(region_of(box for placed in devices for box in placed.boxes))
         blocks = bodies.extents(half).merged().sized(-half).each()
         blocks = (b for b in blocks if sum(b.inside(placed.box.center()) for placed in devices) >= least)
-        found = (crossed(self.subject, kdb.Region(block), nets, names, how, devices) for block in blocks)
+        found = (crossed(self.subject, kdb.Region(block), nets, how, devices) for block in blocks)
         return [each for block in found for each in block]
 
     def over_logic(self, stage: Sequence[PlacedDevice]) -> list[Remark]:
@@ -274,26 +271,26 @@ class CoveredDevices:
         return found
 
 
-def crossed(  # noqa: PLR0913 - the fields of a finding
+def crossed(
     subject: Subject,
     body: kdb.Region,
     nets: AbstractSet[str],
-    levels: Sequence[str],
     how: str,
     devices: Sequence[PlacedDevice],
     *,
-    shielded: bool = False,
+    lower: str = "",
 ) -> list[Remark]:
-    """Return whether wires on some levels run across a body; wires that ground shields from it do not count."""
+    """Return whether wires run across a body; of those below a conductor only what no ground shields from it counts."""
     shield, length, where, seen = kdb.Region(), 0, kdb.Box(), set[str]()
-    for name in reversed(levels):
+    names = [conductor.name for conductor in subject.technology.conductors]
+    for name in reversed(names[: names.index(lower)] if lower else names):
         for net in [net for net in subject.nets if net in nets]:
             boxes = [piece.bbox() for piece in ((subject.shapes(net, name) & body) - shield).each()]
             if boxes:
                 length += sum(map(longer_side, boxes))
                 where += box_around(boxes)
                 seen.add(net)
-        for ground in subject.supplies.ground if shielded else ():
+        for ground in subject.supplies.ground if lower else ():
             if ground in subject.number:
                 shield += subject.shapes(ground, name)
     across, is_mos = min(body.bbox().width(), body.bbox().height()), devices[0].device.is_mos

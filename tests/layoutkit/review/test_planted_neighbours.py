@@ -281,6 +281,35 @@ def test_a_charge_between_switches_and_a_plate_is_quiet(monkeypatch, held):
     assert ("x" in quiet) is not held
 
 
+@both("coupling.charge", "must", "should")
+@pytest.mark.parametrize("slow", [False, True])
+def test_a_charge_beside_logic(figure, expected, slow):
+    """A net between a switch and a plate beside the output of an inverter, or one that a resistor moves."""
+    planted = Planted()
+    for x, kind, nets in ((0, "nmos", "x clk in vss"), (20, "pmos", "x clkb in vdd")):
+        planted.mos(f"M{x}", kind, x, 0, 2, 0.5, nets)
+    for x, kind, rail in ((40, "nmos", "vss"), (60, "pmos", "vdd")):
+        planted.mos(f"M{x}", kind, x, 0, 2, 0.5, f"z a {rail} {rail}")
+        if slow:
+            planted.mos(f"M{x + 8}", kind, x + 8, 0, 2, 0.5, f"q x {rail} {rail}")
+    if slow:
+        planted.bar("R1", 120, 0, 1, 10, "x vss", upright=False)
+    tracks = {"vss": -4, "vdd": 30, "clk": 12, "clkb": 14, "in": 8, "x": 18, "z": 22, "a": 26, "q": 28}
+    for net in planted.ends:
+        planted.comb(net, tracks[net], left=-80 if net in {"x", "z"} else None)
+    planted.plate("C1", 100, 40, 20, "x y")
+    planted.label("y", "Metal4", 99.5, 50)
+    planted.via3("x", planted.ends["x"][0][0], 18)
+    planted.square("Via4", planted.ends["x"][0][0], 18, 0.26)
+    planted.box("Metal5", planted.ends["x"][0][0] - 0.2, 17.8, 110, 18.2, "x")
+    planted.box("Metal5", 109.6, 17.8, 110, 42, "x")
+    planted.box("Metal3", -30, 18.5, -30 + figure, 18.5 + WIRE, "z")
+    planted.box("Metal3", -30, 18.5, -30 + WIRE, 22, "z")
+    told = [each for each in planted.review().findings if each.id == "coupling"]
+    found = {each.severity for each in told for _, why in each.everywhere() if "minimum spaces of z" in why}
+    assert found == ({"should"} if slow and expected else expected)
+
+
 @pytest.mark.parametrize("second", ["c", "d"])
 def test_what_drives_rail_to_rail_from_a_clock_is_loud(monkeypatch, second):
     """An inverter whose NMOS has its source on a port; with another gate on the PMOS it is no logic."""
