@@ -282,7 +282,7 @@ def plate_ways(subject: Subject) -> Iterator[Remark]:
             defaultdict[int, list[tuple["PlacedDevice", "Place"]]](list),
             defaultdict[str, list["Place"]](list),
         )
-        for (placed, _), feed in subject.feeds(net).items():
+        for (placed, _), feed in sorted(subject.feeds(net).items(), key=lambda each: each[0][0].index):
             places = [(at.conductor, kdb.Box(at.x, at.y, at.x, at.y)) for at in feed.points]
             if placed.device.type == "capacitor" and not subject.is_idle(placed):
                 plates[placed.area] += [(placed, place) for place in places]

@@ -351,12 +351,15 @@ def unlike_rows(
         means = {number: sum(ohm for ohm, *_ in row) / len(row) for number, row in rows.items()}
         if len(means) < 2:
             continue
-        least, most = (pick(means, key=lambda row: (means[row], row)) for pick in (min, max))
+        boxes = {number: box_around(place for _, place, _ in row) for number, row in rows.items()}
+        order = sorted(means, key=lambda row: (float(f"{means[row]:.6g}"), boxes[row].left, boxes[row].bottom))
+        least, most = order[0], order[-1]
         if not subject.limits["supply-drop.ohms"].beyond(means[most] - means[least]):
             continue
-        boxes = {row: box_around(place for _, place, _ in rows[row]) for row in (least, most)}
         ends = {row: names_of(list(dict.fromkeys(placed for *_, placed in rows[row]))) for row in (least, most)}
-        places = " and ".join(f"{means[row]:.3g} ohm to {ends[row]} at ({_at(subject, boxes[row])})" for row in boxes)
+        places = " and ".join(
+            f"{means[row]:.3g} ohm to {ends[row]} at ({_at(subject, boxes[row])})" for row in (least, most)
+        )
         why = f"the best ways from the port of {net} to the sources of {called} differ: {places}"
         figure = means[most] / max(means[least], 1.0)  # less than an ohm is the port itself
         devices = list(dict.fromkeys(placed for _, placed in own))
