@@ -170,8 +170,8 @@ class WireRuns:
             for pair, crossings in self._met[1].items():
                 for other in pair if net in pair else ():
                     if other in loud and other != net and {*pair} not in pairs:
-                        own = self._near(net, held) & self._near(other, held)  # of the switch that holds it
-                        places[other] = places.get(other, kdb.Region()) + (crossings - own if held else crossings)
+                        own = self._near(net, held) & self._near(other, held)  # of devices on both
+                        places[other] = places.get(other, kdb.Region()) + (crossings - own)
             found = {other: [piece.bbox() for piece in each.merged().each()] for other, each in places.items()}
             nets, wires = subject.in_order(other for other in found if found[other]), subject.metal(net).values()
             spots = [box.center() for other in nets for box in found[other]]

@@ -100,6 +100,25 @@ def test_a_bias_that_logic_crosses(monkeypatch, places, side, gate, expected):
     assert severities(planted.review(), "coupling", "is crossed by") == expected
 
 
+@pytest.mark.parametrize(("drain", "expected"), [("x", {"must"}), ("y", set())])
+def test_a_bias_that_logic_crosses_over_a_transistor_of_both(drain, expected):
+    """Over the wide channel of M2, whose gate the bias is, and whose drain the output of the inverter is, or not."""
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, 2, 0.5, "ib ib vss vss")
+    planted.mos("M2", "nmos", 5, 0, 8, 8, f"{drain} ib vss vss")
+    planted.mos("M3", "nmos", 24, 0, 2, 0.5, "y a vss vss")
+    planted.mos("M4", "pmos", 28, 0, 2, 0.5, "y a vdd vdd")
+    for net, track in {"ib": 6, "x": 18, "y": 12, "a": 14, "vss": -4, "vdd": 20}.items():
+        if net in planted.ends:
+            planted.comb(net, track, right=14 if net == "ib" else None)
+    x = max(x for x, _ in planted.ends["y"])
+    planted.via3("y", x, 12)
+    planted.box("Metal4", 6, 11.8, x + 0.2, 12.2, "y")
+    for number in range(9):
+        planted.box("Metal4", 6 + 0.8 * number, 5, 6.28 + 0.8 * number, 12, "y")
+    assert severities(planted.review(), "coupling", "is crossed by") == expected
+
+
 @pytest.mark.parametrize(("gate", "words"), [("a", "ib runs 8"), ("bp", "y, ib (8 um)")])
 def test_a_bias_beside_logic_is_named_once(gate, words):
     """The gates of a mirror beside the output of an inverter, which disturbs them, or of a stage."""
