@@ -45,7 +45,8 @@ class Coupling:
         quiet: Nets that must not be disturbed: inputs, and nets that no source, diode or resistor holds; no loud one.
         loud: Nets that disturb: outputs, clocks, and what inverters and clocked switches are on.
         held: Quiet nets with a capacitor and a switch, which hold a sampled voltage.
-        charged: Quiet nets with a capacitor that no resistor moves into logic.
+        slow: Quiet nets that a resistor or plate moves and logic reads; no must, as one review signed 26 um.
+        charged: Other quiet nets with a capacitor.
         still: Gates of mirrors and of other current sources, which only nets that swing from rail to rail disturb.
     """
 
@@ -53,8 +54,8 @@ class Coupling:
         self.subject, self.groups = subject, groups
         own = subject.supplies.nets
         loud = (self._loud() | self._steering()) - {net for net in subject.circuit.nets if self._is_mirrored(net)}
-        slow = {*filter(self._is_slow, loud)}
-        steered = slow | {net for net in subject.circuit.nets if self._is_steered(net, loud)}
+        self.slow = {*filter(self._is_slow, loud)}
+        steered = self.slow | {net for net in subject.circuit.nets if self._is_steered(net, loud)}
         self.loud = {net for net in loud - own - steered if net in subject.number}
         self.quiet = {net for net in (self._quiet() | steered) - own - self.loud if net in subject.number}
         mirrors = (each.properties for each in subject.roles.groups if each.type == "current_mirror")
@@ -64,7 +65,7 @@ class Coupling:
         for device in subject.circuit.devices:
             if device.type == "capacitor" or device.id in subject.both_ways:
                 on[device.is_mos].update(device.terminals.values())
-        self.held, self.charged = self.quiet & on[True] & on[False], self.quiet & on[False] - slow
+        self.held, self.charged = self.quiet & on[True] & on[False], self.quiet & on[False] - self.slow
 
     def findings(self, bare: Callable[[MatchedDevices], int]) -> Iterator[Remark]:
         """Yield all findings; ``bare`` says how many ends of rows of a group have no dummy."""
@@ -80,7 +81,7 @@ class Coupling:
         for loud, quiet in product(self.subject.in_order(self.loud), self.subject.in_order(self.quiet | self.still)):
             pair, images = frozenset((quiet, loud)), self.subject.net_images.get(quiet) == loud
             if not images and pair not in self._joined and not (quiet in self.still and loud in self.outputs):
-                found[pair] = self.coupling(quiet, loud, must=quiet not in self.still)
+                found[pair] = self.coupling(quiet, loud, must=quiet not in self.still | self.slow)
         return {pair: remarks for pair, remarks in found.items() if remarks}
 
     def coupling(self, quiet: str, loud: str, *, must: bool) -> list[Remark]:

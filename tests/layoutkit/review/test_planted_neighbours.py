@@ -281,7 +281,11 @@ def test_a_charge_between_switches_and_a_plate_is_quiet(monkeypatch, held):
     assert ("x" in quiet) is not held
 
 
-@both("coupling.charge", "must", "should")
+@pytest.mark.parametrize(
+    ("figure", "expected"),
+    [(limit("coupling.charge", "should") * 0.9, set()), (limit("coupling.charge", "must") * 0.9, {"should"}),
+     (limit("coupling.charge", "must") * 1.1, {"must"}), (limit("coupling", "must") * 1.1, {"must"})],
+)  # fmt: skip
 @pytest.mark.parametrize("slow", [False, True])
 def test_a_charge_beside_logic(figure, expected, slow):
     """A net between a switch and a plate beside the output of an inverter, or one that a resistor moves."""
