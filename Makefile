@@ -32,7 +32,7 @@ COMPILE := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m compileall -q loader script
 PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 3 --dist worksteal -rs
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-quick test-versions check fix bench recognition suite suite-check board lint types docs evals coverage manifests pictures host-tools locks dist try-dist clean
+.PHONY: help demo test test-quick test-versions test-cases check fix bench recognition suite suite-check board lint types docs evals coverage manifests pictures host-tools locks dist try-dist clean
 
 help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -66,8 +66,8 @@ test: $(VENV)/.installed-dev ## Run the tests (about 5 minutes on two cores): al
 test-quick: $(VENV)/.installed-dev ## Run the quick tests (1 to 2 minutes): no servers, no foreign programs, few whole layouts
 	@$(PYTEST) -n 2 --quick
 
-test-versions: $(VENV)/.installed-dev ## Run one case of each quick test and one test of each tool, for other versions of Python and of libraries
-	@$(PYTEST) -n 2 --versions
+test-versions: $(VENV)/.installed-dev ## Run one case of every second quick test and one test of each tool, for other versions of Python and of libraries
+	@$(CASES) $(PYTEST) -n 2 --versions
 
 lint: $(VENV)/.installed-dev
 	@$(BIN)/ruff check $(SOURCES)
@@ -88,16 +88,18 @@ docs: $(VENV)/.installed-dev ## Build the documentation site in build/site/ (hal
 # an eighth of what these are more, another one each day, and prints how to repeat it; for a release it takes all.
 ALL_CASES := DRC_LAYOUTS=500
 TURN ?= $(shell echo $$(($$(date +%s) / 86400)))
-CASES ?= $(ALL_CASES)
+CASES := $(if $(RELEASE_TAG),$(ALL_CASES),THOROUGH_TURN=$(TURN))
 
 coverage: $(VENV)/.installed-dev ## Run all tests with all their cases (15 to 20 minutes) and print how much of each room they execute
 	@rm -rf build/coverage
-	@echo "cases: $(CASES)"
-	@$(CASES) $(PYTEST) --cov --cov-report=
+	@$(ALL_CASES) $(PYTEST) --cov --cov-report=
 	@$(BIN)/python tests/coverage_table.py
 
-check: CASES = $(if $(RELEASE_TAG),$(ALL_CASES),THOROUGH_TURN=$(TURN))
-check: lint types coverage ## What CI runs (10 to 12 minutes): lint, types, all tests with their coverage; TURN=N repeats the cases of day N
+test-cases: $(VENV)/.installed-dev
+	@echo "cases: $(CASES)"
+	@$(CASES) $(PYTEST)
+
+check: lint types test-cases ## What CI runs (10 to 12 minutes): lint, types and all tests; TURN=N repeats the cases of day N
 
 fix: $(VENV)/.installed-dev ## Apply the formatter and the safe lint fixes
 	@$(BIN)/ruff check --fix $(SOURCES) || true

@@ -23,7 +23,7 @@ from fork_server import lay_out_cheaply  # noqa: E402
 from forked import programs, run_program, share  # noqa: E402
 from installed_wheel import build_wheel, install, run_uv  # noqa: E402
 from made_once import Once  # noqa: E402
-from thorough import examples  # noqa: E402
+from thorough import TURN, examples  # noqa: E402
 
 # Imported modules and collected tests stay in memory. Searching them for garbage takes a quarter of a worker's start-up
 # time, and slows down each later search.
@@ -210,12 +210,17 @@ def pytest_collection_modifyitems(config, items):
 
     With ``--quick`` or ``--inner``, a test of a slow file runs in one of the technologies that it is written for, and
     with ``ALIKE`` of its parameters at most. With ``--versions``, any test runs with one of its parameters, as the same
-    code runs with each, and one test of each slow file: of these, only those of tools are collected.
+    code runs with each, and one test of each slow file: of these, only those of tools are collected; of the others,
+    every second one, the other half the next day.
     """
     items.sort(key=lambda item: place_of(item.path) not in WAITING)
     slow = {item for item in items if place_of(item.path) in SLOW}
     if config.getoption("--versions"):
         left_out = beyond(1, items, lambda item: item.path if item in slow else name_of(item))
+        if TURN is not None:
+            quick = {item: name_of(item) for item in items if item not in slow}
+            today = {*sorted({*quick.values()})[TURN % 2 :: 2]}
+            left_out |= {item for item, name in quick.items() if name not in today}
         draw_few_examples(set(items) - left_out)
     elif config.getoption("--quick") or config.getoption("--inner"):
         left_out = beyond(1, slow, name_in_any_technology)

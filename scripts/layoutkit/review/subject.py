@@ -434,10 +434,7 @@ def region_of(boxes: Iterable[kdb.Box]) -> kdb.Region:
 
 def box_around(boxes: Iterable[kdb.Box]) -> kdb.Box:
     """Return the box around boxes. [dbu]"""
-    found = kdb.Box()
-    for box in boxes:
-        found += box
-    return found
+    return sum(boxes, start=kdb.Box())
 
 
 def hull_around(boxes: Iterable[kdb.Box]) -> kdb.Polygon:

@@ -543,7 +543,7 @@ def test_a_resistor_in_series_with_a_capacitor(card, port, expected):
 
 
 @pytest.mark.parametrize("plates", [1, 2])
-@both("coupling", "must", "should")
+@both("coupling.charge", "must", "should")
 def test_a_net_that_keeps_a_charge_beside_a_logic_net(figure, expected, plates):
     """Two capacitors between signals and a transistor that resets them: one capacitor alone may be a filter's."""
     planted = bank([(8.0 * number, 40) for number in range(plates)])
