@@ -2,13 +2,16 @@
 
 A kind is one function from a ``Case`` (a rule's operands and numbers, bound to one layout) to the marks of its
 violations, with a declaration of the fields a rule of this kind has. Adding a kind is writing one such function
-under ``@rule_kind``; the table in ``technology-format.md`` of the skill technology-files lists them.
+under ``@rule_kind``; the table in ``technology-format.md`` of the skill technology-files lists them. Where the number
+is an area or has no unit, ``AREA_KINDS`` or ``DIMENSIONLESS_KINDS`` of ``technology.py`` has the kind, too.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
+
+from layoutkit.technology.technology import AREA_KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -95,7 +98,7 @@ def rule_kind(
     def register(check: Callable[[Case], Found]) -> Callable[[Case], Found]:
         if name in KINDS:
             raise ValueError(f"there are two rule kinds '{name}'")
-        KINDS[name] = Kind(name, check, operands, **declaration)
+        KINDS[name] = Kind(name, check, operands, **{"value": "area" if name in AREA_KINDS else "length"} | declaration)
         return check
 
     return register

@@ -6,8 +6,8 @@ from drc_sketch import BIG, SKETCHES, Sketch, cases, pairs, with_rule
 
 from layoutkit.drc.check import Options, check
 from layoutkit.drc.kinds import KINDS
-from layoutkit.drc.rule_files import kind_of
 from layoutkit.technology import load, names
+from layoutkit.technology.technology import AREA_KINDS, DIMENSIONLESS_KINDS
 from thorough import THOROUGH
 
 TECHNOLOGIES = {name: load(name) for name in names()}
@@ -121,9 +121,15 @@ def test_a_kind_is_kept_at_its_limit_and_broken_one_grid_step_beyond(fields):
 
 
 def test_every_kind_has_a_drawing_and_a_rule_that_uses_it():
-    kind_of(RULES[0][1])  # the kinds register when the first is asked for
     assert set(SKETCHES) == set(KINDS)
     assert {rule.kind for _, rule in RULES} | {rule["kind"] for rule in OWN_RULES} == set(KINDS)
+
+
+def test_the_reader_of_technology_files_scales_the_number_of_a_rule_as_its_kind_takes_it():
+    """A count is read as a length is, and taken as it was written."""
+    units = {name: kind.value for name, kind in KINDS.items()}
+    assert {name for name, unit in units.items() if unit == "area"} == AREA_KINDS
+    assert {name for name, unit in units.items() if unit in {"angle", "ratio"}} == DIMENSIONLESS_KINDS | {"count"}
 
 
 @pytest.mark.parametrize("name", sorted(TECHNOLOGIES))

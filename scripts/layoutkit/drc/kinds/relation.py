@@ -273,13 +273,13 @@ def exact_size(case: Case) -> Found:
     yield wrong.merged()
 
 
-@rule_kind("area", "layer", value="area")
+@rule_kind("area", "layer")
 def area(case: Case) -> Found:
     """Each polygon of ``layer`` has at least the area ``value``."""
     yield case.region("layer").with_area(0, case.value, False)
 
 
-@rule_kind("max_area", "layer", optional=("within",), value="area")
+@rule_kind("max_area", "layer", optional=("within",))
 def max_area(case: Case) -> Found:
     """Each polygon of ``layer``, or all of it in one polygon of ``within``, has at most the area ``value``."""
     layer = case.region("layer")
@@ -292,7 +292,7 @@ def max_area(case: Case) -> Found:
             yield together
 
 
-@rule_kind("hole_area", "layer", value="area")
+@rule_kind("hole_area", "layer")
 def hole_area(case: Case) -> Found:
     """Each hole in ``layer`` has at least the area ``value``."""
     yield case.region("layer").holes().with_area(0, case.value, False)
