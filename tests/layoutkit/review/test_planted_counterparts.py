@@ -69,6 +69,16 @@ def test_the_ends_of_what_is_no_switch_may_lie_over_each_other():
     assert not severities(planted.review(), "coupling", "the ends of switch")
 
 
+def mirror_beside_logic(gate):
+    """Return a mirror and an inverter, or a stage where ``gate``, that of its upper transistor, is not a."""
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, 2, 0.5, "ib ib vss vss")
+    planted.mos("M2", "nmos", 5, 0, 2, 0.5, "x ib vss vss")
+    planted.mos("M3", "nmos", 9, 0, 2, 0.5, "y a vss vss")
+    planted.mos("M4", "pmos", 12, 0, 2, 0.5, f"y {gate} vdd vdd")
+    return planted
+
+
 @pytest.mark.parametrize(
     ("places", "side", "gate", "expected"),
     [
@@ -84,11 +94,7 @@ def test_a_bias_that_logic_crosses(monkeypatch, places, side, gate, expected):
     """The gates of a mirror, on 21 um of wire, below strips of the output of an inverter or a stage."""
     assert (limit("coupling.crossed", "must"), limit("coupling.crossed", "should")) == (7.5, 4.5)
     monkeypatch.setattr(wire_runs, "CROSSED_UM", side)
-    planted = Planted()
-    planted.mos("M1", "nmos", 0, 0, 2, 0.5, "ib ib vss vss")
-    planted.mos("M2", "nmos", 5, 0, 2, 0.5, "x ib vss vss")
-    planted.mos("M3", "nmos", 9, 0, 2, 0.5, "y a vss vss")
-    planted.mos("M4", "pmos", 12, 0, 2, 0.5, f"y {gate} vdd vdd")
+    planted = mirror_beside_logic(gate)
     for net, track in {"ib": 6, "x": 18, "y": 12, "a": 8, "bp": 16, "vss": -4, "vdd": 20}.items():
         if net in planted.ends:
             planted.comb(net, track, right=7 if net == "ib" else None)
@@ -122,11 +128,7 @@ def test_a_bias_that_logic_crosses_over_a_transistor_of_both(drain, expected):
 @pytest.mark.parametrize(("gate", "words"), [("a", "ib runs 8"), ("bp", "y, ib (8 um)")])
 def test_a_bias_beside_logic_is_named_once(gate, words):
     """The gates of a mirror beside the output of an inverter, which disturbs them, or of a stage."""
-    planted = Planted()
-    planted.mos("M1", "nmos", 0, 0, 2, 0.5, "ib ib vss vss")
-    planted.mos("M2", "nmos", 5, 0, 2, 0.5, "x ib vss vss")
-    planted.mos("M3", "nmos", 9, 0, 2, 0.5, "y a vss vss")
-    planted.mos("M4", "pmos", 12, 0, 2, 0.5, f"y {gate} vdd vdd")
+    planted = mirror_beside_logic(gate)
     for net, track in {"ib": 6, "x": 18, "y": 12, "a": 8, "bp": 16, "vss": -4, "vdd": 20}.items():
         if net in planted.ends:
             planted.comb(net, track, left=-15 if net in {"ib", "y"} else None)
