@@ -19,8 +19,8 @@ from layoutkit.review.coupling import LEVELS
 from layoutkit.review.finding import Spot
 from layoutkit.review.pass_devices import resistance
 from layoutkit.review.ports_and_cuts import gate_contacts
-from layoutkit.review.subject import MOST_CONTACTS, PlacedDevice, names_of, region_of
-from layoutkit.review.supply_ways import mirrored, neck_findings, necks, port_rails, supply_ends
+from layoutkit.review.subject import MOST_CONTACTS, names_of, region_of
+from layoutkit.review.supply_ways import current_ends, mirrored, neck_findings, necks, port_rails
 from layoutkit.review.ways import MESH_CONTACTS, Extents, Ways, apart, rectangles, worst_first
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def drive_necks(subject: Subject) -> Iterator[Remark]:
     technology = subject.technology
     most, mean = subject.limits["electromigration.drive"], subject.limits["electromigration.mean"].should or 0.0
     for net in subject.nets:
-        ends = {placed: points for placed, points in supply_ends(subject, net).items() if placed.device.is_mos}
+        ends = {placed: points for placed, points in current_ends(subject, net).items() if placed.device.is_mos}
         drawn = [technology.conductor(name) for name in subject.metal(net)]
         least = min((each.current_ma(each.width * technology.dbu_um) or inf for each in drawn), default=inf)
         strong = _drive(subject, ends)
@@ -180,7 +180,7 @@ def thin_links(subject: Subject) -> Iterator[Remark]:
     technology = subject.technology
     least = subject.limits["electromigration.part"].should or 0.0
     for net in [net for net in subject.nets if net not in subject.supplies]:
-        ends = {placed: points for placed, points in supply_ends(subject, net).items() if subject.current(placed)}
+        ends = {p: points for p, points in current_ends(subject, net).items() if points and subject.current(p)}
         drawn = [technology.conductor(name) for name in subject.metal(net)]
         narrow = min((each.current_ma(each.width * technology.dbu_um) or inf for each in drawn), default=inf)
         too_little = 1000 * sum(subject.current(placed) or 0.0 for placed in ends) < least * narrow

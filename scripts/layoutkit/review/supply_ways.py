@@ -70,7 +70,7 @@ def supply_necks(subject: Subject) -> Iterator[Remark]:
             continue
         labels = [(name, kdb.Box(point, point)) for name, point, _ in subject.labels.get(net, ())]
         rails = port_rails(subject, net, labels)
-        ends = {p: each for p, each in supply_ends(subject, net).items() if p.device.type != "resistor"}
+        ends = {p: each for p, each in current_ends(subject, net).items() if p.device.type != "resistor"}
         found = necks(subject, net, labels, ends)  # a resistor has far more resistance than its wires
         found = [neck for neck in found if not any(neck.box.inside(rail) for rail in rails)]
         shared = {}
@@ -143,7 +143,7 @@ def through_others(subject: Subject) -> Iterator[Remark]:
     """
     limit = subject.limits["supply-drop.through"]
     for net in [net for net in subject.nets if net in subject.supplies]:
-        ends = supply_ends(subject, net)
+        ends = current_ends(subject, net)
         if subject.shapes(net, "contact").count() > MESH_CONTACTS or not limit.beyond(_strength(subject, ends)):
             continue
         ways, worst = _Ways(subject, net, ends), (0.0, kdb.Region(), list[PlacedDevice](), list[PlacedDevice]())
@@ -294,7 +294,7 @@ def _touch(part: kdb.Polygon | None, place: kdb.Box) -> bool:
     return part is None or part.touches(place)
 
 
-def supply_ends(subject: Subject, net: str) -> dict[PlacedDevice, list[kdb.Box]]:
+def current_ends(subject: Subject, net: str) -> dict[PlacedDevice, list[kdb.Box]]:
     """Return the contacts of each device that gives or draws current on a net. [dbu]"""
     found: dict[PlacedDevice, list[kdb.Box]] = {}
     first = subject.technology.conductors[0].name
