@@ -17,6 +17,7 @@ from layoutkit.review.matched_roles import (
     CROSSED,
     LOAD_DIODES,
     LOADS,
+    MIRROR,
     NEARLY,
     ON_ONE_GATE,
     ON_ONE_RESISTOR,
@@ -42,6 +43,8 @@ _GUARD_UM = 2.0  # poly so near to the last gate of a row guards it [um]
 MOST_PARTS = 16  # of a ratio that is drawn in equal units
 _HALVES = 2
 _LEAST_RUN = 5  # channels of one device side by side that could be mixed with those of its image
+_COPYING = frozenset({MIRROR, LOADS, CASCODES, ON_ONE_GATE})
+_CROSSED_UM2 = 1.5  # channels of a device from which on it is worth mixing where others of the cell are [um2]
 _FEWEST_MIXED = 4  # channels, or devices, from which on there are more ways to mix them than ABBA
 
 
@@ -62,6 +65,8 @@ class Matching:
         mos = [group for group in groups if group.devices[0].device.is_mos and not logic.issuperset(group.devices)]
         self.transistors = [group for group in mos if not self._is_clocked(group)]
         self.bare = cache(self._bare_ends)
+        mixed = (g for g in self.transistors if g.is_even and len(g.devices) == _HALVES and are_mixed(*g.devices))
+        self.crossed = next((group.called for group in mixed), "")
 
     def findings(self) -> Iterator[Remark]:
         """Yield all findings."""
@@ -398,13 +403,21 @@ def _is_apart(matching: Matching, group: MatchedDevices) -> bool:
 
 
 def _whole(matching: Matching, group: MatchedDevices) -> list[Remark]:
-    """Return whether equal devices of one channel each are so large that their middles are far apart."""
-    subject = matching.subject
+    """Return whether equal devices of one channel each are so large that their middles are far apart.
+
+    Two of several channels as well, and smaller ones, where the cell has pairs that are interleaved.
+    """
+    subject, every = matching.subject, group.devices
     matched = group.is_even and not group.spread and not _is_apart(matching, group)
-    single = [p for p in group.devices if len(p.boxes) == 1] if matched else []
-    far = subject.um(max((dist(a.centre, b.centre) for a, b in combinations(single, 2)), default=0.0))
-    why = f"the devices of {group.called} are single channels, not interleaved: their centres lie {far:.3g} um apart"
-    return subject.finding("group-apart.whole", far, why, devices=single, cause="single channels")
+    crossed, large = matching.crossed, every[0].area >= subject.technology.to_dbu(1.0) ** 2 * _CROSSED_UM2
+    plain = matched and group.words in _COPYING and len(every) == _HALVES and large and bool(crossed)
+    judged = [p for p in every if matched and len(p.boxes) == 1] if not plain else [*every] * (not are_mixed(*every))
+    far = subject.um(max((dist(a.centre, b.centre) for a, b in combinations(judged, 2)), default=0.0))
+    kind = "single channels" if all(len(placed.boxes) == 1 for placed in judged) else "plain rows"
+    why = f"the devices of {group.called} are {kind}, not interleaved: their centres lie {far:.3g} um apart"
+    why += f", though those of {crossed} are" * plain
+    limit = f"group-apart.{'plain' if plain else 'whole'}"
+    return subject.finding(limit, far, why, devices=judged, cause="single channels")
 
 
 def _nested(subject: Subject, group: MatchedDevices) -> list[Remark]:

@@ -30,6 +30,7 @@ _STRICT = frozenset({"differential_pair", "current_mirror", "bipolar_array", "re
 _PASSIVES = frozenset({"resistor_pair", "capacitor_pair", "resistor_ratio", "capacitor_ratio"})
 _FEWEST_STAGES = 3
 PAIR = MODULE_TYPES["differential_pair"].words
+MIRROR = MODULE_TYPES["current_mirror"].words
 CROSSED = MODULE_TYPES["cross_coupled_pair"].words
 LOADS = MODULE_TYPES["load_pair"].words
 CASCODES = MODULE_TYPES["cascode_pair"].words

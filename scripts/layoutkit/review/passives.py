@@ -38,7 +38,6 @@ _STRING = "the bars of resistor"
 _RATIO = MODULE_TYPES["resistor_ratio"].words
 _COPIED = "resistors on currents of one source"
 _SQUARE = 0.9  # shorter over longer side of a bar that may lie in either direction
-_AT_A_JOINT = 3  # resistors from which on they are joined by the node of a ladder
 _SMALL_F = 1e-13  # of capacitors whose wires may matter [F]
 _MOST_BANKS = 3  # equal capacitors on one net from which on their places are judged
 
@@ -83,9 +82,7 @@ class Passives:
         yield from self.turned()
         yield from self.short()
         yield from self.equal_apart()
-        yield from self.in_order()
         yield from self.strewn()
-        yield from self.idle_plates()
         yield from self.strays()
 
     def _loads_a_ring(self, group: MatchedDevices) -> bool:
@@ -385,39 +382,6 @@ class Passives:
             yield from self.subject.finding("passives.apart", gap, why, devices=devices)
             if len(devices) == 2 and are_mixed(*devices):
                 yield from self.bare_ends(MatchedDevices("equal resistors", False, tuple(devices), tuple(devices)))
-
-    def in_order(self) -> list[Remark]:
-        """Return whether the steps of a ladder, between its joints, lie in one row in the order of its bits."""
-        resistors = [p for p in self.subject.placed if p.device.type == "resistor" and not self.subject.is_idle(p)]
-        count = Counter(net for placed in resistors for net in self._ends(placed))
-        joints = {net for net, ends in count.items() if ends >= _AT_A_JOINT and net not in self.subject.supplies}
-        joints &= self.subject.number.keys()
-        steps = [placed for placed in resistors if len(joints.intersection(self._ends(placed))) > 1]
-        order = sorted(joints, key=self.subject.number.__getitem__)
-        at = {net: [placed for placed in steps if net in self._ends(placed)] for net in order}
-        chain = [own[0] for own in at.values() if len(own) == 1][:1]
-        for placed in chain:  # which grows
-            after = (other for net in self._ends(placed) for other in at.get(net, ()) if other not in chain)
-            chain += list(after)[:1]
-        box = box_around(placed.box for placed in steps)
-        along = int(box.height() > box.width())
-        ways = {after.centre[along] > before.centre[along] for before, after in pairwise(chain)}
-        why = f"{names_of(chain)}, the steps of a ladder, lie in the order of its bits: "
-        why += "the most significant bit is at an end"
-        whole = len(chain) == len(steps) and len(ways) == 1
-        return self.subject.finding("passives.order", len(chain) if whole else 0, why, devices=chain)
-
-    def idle_plates(self) -> list[Remark]:
-        """Return whether capacitors with both ends on one net, which are no dummies of others, take room."""
-        subject = self.subject
-        working = [p for p in subject.placed if p.device.type == "capacitor" and not subject.is_idle(p)]
-        sizes = {(box.width(), box.height()) for placed in working for box in placed.boxes}
-        idle = [box for box in subject.idle_passives("capacitor") if (box.width(), box.height()) not in sizes]
-        share, plates = sum(box.area() for box in idle) / subject.box.area(), "plates" if len(idle) > 1 else "plate"
-        why = (
-            f"{len(idle)} capacitor {plates} with one net at both ends: {100 * share:.3g} % of the layout, no function"
-        )
-        return subject.finding("passives.idle", share, why, where=box_around(idle))
 
     def strays(self) -> Iterator[Remark]:
         """Yield the small capacitors whose wires, also those between parts in series, have capacitances like theirs."""

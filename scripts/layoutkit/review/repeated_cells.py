@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from layoutkit.circuit.canonical import classes_alike
 from layoutkit.circuit.orientation import is_off
 from layoutkit.circuit.recognise import MODULE_TYPES
-from layoutkit.errors import listed
 from layoutkit.review.subject import box_around, centre_of, names_of, wire_length
 from layoutkit.review.symmetric_halves import wire_capacitances
 
@@ -124,41 +123,6 @@ def order(subject: Subject, cells: Sequence[Cell]) -> list[Remark]:
         cells,
         f"{jumps} of them {'does' if jumps == 1 else 'do'} not lie beside the one that drives them",
     )
-
-
-def matrix(subject: Subject) -> Iterator[Remark]:
-    """Yield the matrices of instances whose nets zigzag: the cells on each net should share a row or a column."""
-    arrays: dict[str, list[Cell]] = defaultdict(list)
-    for instance in subject.circuit.subcircuits:
-        arrays[instance.cell].append(subject.devices(instance.devices))
-    for cells in arrays.values():
-        boxes = [box_around(placed.box for placed in cell) for cell in cells if cell]
-        half = min((min(box.width(), box.height()) for box in boxes), default=0) / 2
-        middles = [(box.center().x, box.center().y) for box in boxes]
-        places = list(zip(*(_lines_of([middle[axis] for middle in middles], half) for axis in (0, 1)), strict=True))
-        columns, rows = (len({place[axis] for place in places}) for axis in (0, 1))
-        if len(set(places)) != columns * rows or min(columns, rows) < 2 or len(boxes) < len(cells):
-            continue
-        on: dict[str, list[tuple[int, int]]] = defaultdict(list)
-        for place, cell in zip(places, cells, strict=True):
-            for net in {net for placed in cell for net in placed.device.terminals.values()}:
-                on[net].append(place)
-        shared = {net: own for net, own in on.items() if len(own) in {columns, rows} and net in subject.number}
-        across = [net for net, own in shared.items() if min(len({at[axis] for at in own}) for axis in (0, 1)) > 1]
-        halves = {frozenset({frozenset(shared[net]), frozenset(places) - frozenset(shared[net])}) for net in shared}
-        if len(places) == _FEWEST_IN_LINE and len(halves) > 2:
-            continue  # the crossed nets of four cells, as of a chopper, zigzag in any order
-        nets = sorted(across, key=subject.number.__getitem__)
-        words = f"{listed(nets)} join cells that share neither a row nor a column"
-        yield from _found(subject, "order", len(nets), cells, words)
-
-
-def _lines_of(middles: Sequence[int], half: float) -> list[int]:
-    """Return the number of the row (column) of each cell, whose middles differ by less than half of its height."""
-    starts: list[int] = []
-    for middle in sorted(middles):
-        starts += [middle] if not starts or middle - starts[-1] > half else []
-    return [sum(start <= middle for start in starts) for middle in middles]
 
 
 def loads(subject: Subject) -> Iterator[Remark]:

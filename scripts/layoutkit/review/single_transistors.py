@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING
 
 import klayout.db as kdb
 
-from layoutkit.circuit.recognise import MODULE_TYPES
 from layoutkit.errors import listed
 from layoutkit.review.matched_devices import is_gate
-from layoutkit.review.matched_roles import CASCODES, LOADS, PAIR, MatchedDevices
+from layoutkit.review.matched_roles import CASCODES, LOADS, MIRROR, PAIR, MatchedDevices
 from layoutkit.review.subject import gap_between, longer_side, names_of, region_of, turned
 
 if TYPE_CHECKING:
@@ -32,7 +31,6 @@ _FEWEST_BITS = 3  # transistors in parallel from which on they are the bits of a
 _BESIDE_UM = 1.0  # from a channel to the wires beside it [um]
 _AS_LONG = 1.05  # a channel that is as long as its longer side is longer than wide
 _FEWEST_CHANNELS = 4  # of a diffusion in which dummies at the ends alone are fewer than its channels
-_MIRROR = MODULE_TYPES["current_mirror"].words
 _FEWEST_IN_ORDER = 3  # devices from which on a mirror has a middle
 _FACING_UM = 5.0  # between the transistors of an inverter whose gates could be one line of poly [um]
 _ON_ONE_LINE = 4  # channels at most of a transistor whose gates are lines of poly to the other one
@@ -309,7 +307,7 @@ def matched_units(subject: Subject, groups: Sequence[MatchedDevices]) -> Iterato
 def _in_plain_order(subject: Subject, group: MatchedDevices) -> list[Remark]:
     """Return whether all copies of a mirror stand in one row with its reference, on the same side of it."""
     references = [each for each in group.devices if each.device.terminals["d"] == each.device.terminals["g"]]
-    if group.words != _MIRROR or len(references) != 1 or len(group.devices) < _FEWEST_IN_ORDER or group.spread:
+    if group.words != MIRROR or len(references) != 1 or len(group.devices) < _FEWEST_IN_ORDER or group.spread:
         return []
     (own,), others = references, [each for each in group.devices if each not in references]
     for upright in (False, True):

@@ -217,22 +217,6 @@ def test_cells_of_a_chain(places, words, expected):
     assert severities(chain(places), "repeated", words) == expected
 
 
-@pytest.mark.parametrize(("second", "expected"), [((0, 1), set()), ((1, 0), {"should"})])
-def test_a_matrix_whose_columns_zigzag(second, expected):
-    """Two rows of two cells; where those of the second row are exchanged, what joins the columns crosses."""
-    planted = Planted()
-    for row in range(2):
-        for column in range(2):
-            x = 20 * (column if row == 0 else second[column]) + 0.65 * row  # wires between those of the other row
-            planted.mos(f"M{row}{column}", "nmos", x, 20 * row, 2, 2, f"y{column} s{row}{column} a{row} vss")
-    for track, net in enumerate(planted.ends):
-        planted.comb(net, 50.0 + track)
-    cards = [f"X{row}{column} a{row} y{column} s{row}{column} vss cell" for row in range(2) for column in range(2)]
-    text = f".subckt TOP {' '.join(planted.ports)}\n" + "\n".join(cards) + "\n.ends\n"
-    text += ".subckt cell a y s vss\nM y s a vss nfet_03v3 W=2u L=2u\n.ends\n"
-    assert severities(planted.review(text), "repeated", "neither a row nor a column") == expected
-
-
 @pytest.mark.parametrize(("turned", "expected"), [((), set()), ((1,), {"must"})])
 def test_a_cell_that_is_turned(turned, expected):
     assert severities(chain((0, 12, 24), turned), "repeated", "turned by 90 degrees") == expected

@@ -60,6 +60,25 @@ def test_large_transistors_of_a_mirror_in_one_piece(figure, expected, gap):
     assert severities(review, "group-apart", "are single channels") == (expected if gap < 2 else set())
 
 
+@pytest.mark.parametrize(("share", "expected"), [(1.1, set()), (0.9, {"should"})])
+@pytest.mark.parametrize(("order", "wide", "rows"), [("ABBA", 4, 0), ("ABBA", 4, 1), ("AABB", 4, 0), ("ABBA", 1, 0)])
+def test_what_is_not_crossed_as_the_pair_of_its_cell_is(order, wide, rows, share, expected):
+    """A mirror of one channel each, or cascodes of a row each; crossing small ones costs more than it gains."""
+    planted = Planted()
+    nets = ("oA vc dA", "oB vc dB") if rows else ("ib ib vss", "oM ib vss")
+    right, top = (0.4, wide + 1.3) if rows else (3.2, 0)
+    planted.mos("M1", "nmos", 0, 0, wide, 1 + 2 * rows, f"{nets[0]} vss", 1 + rows)
+    planted.mos("M2", "nmos", right, top, wide, 1 + 2 * rows, f"{nets[1]} vss", 1 + rows)
+    for number, name in enumerate(order):
+        planted.mos(f"MP{number}", "nmos", 20 + 3.2 * number, 0, 4, 1, f"d{name} in{name} tail vss")
+    planted.mos("MT", "nmos", 34, 0, 4, 1, "tail it vss vss")
+    limits = {"group-apart.plain": {"should": share * (right**2 + top**2) ** 0.5}}
+    ports = ("ib", "oM", "oA", "oB", "inA", "inB", "it", "vc", *(("dA", "dB") * (not rows)))
+    review = tracks(planted, ports=ports).review(limits=limits)
+    found = severities(review, "group-apart", "though those of differential pair")
+    assert found == (expected if order == "ABBA" and wide > 1 else set())
+
+
 @pytest.mark.parametrize(
     ("order", "expected"),
     [

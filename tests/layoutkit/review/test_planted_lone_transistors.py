@@ -177,23 +177,6 @@ def test_taps_with_one_contact(contacts, expected):
     assert severities(tracks(planted, ports=("in", "out")).review(), "well-tap", "one contact") == expected
 
 
-@pytest.mark.parametrize("steps", [4, 5])
-@pytest.mark.parametrize("folded", [False, True])
-def test_a_ladder_in_the_order_of_its_bits(steps, folded):
-    """Legs of one bar each hang on the joints of a string of bars; folded, its middle is at the edge."""
-    planted = Planted()
-    order = list(range(steps))
-    places = [*order[::2], *order[1::2][::-1]] if folded else order
-    for number in order:
-        planted.bar(f"RS{number}", 14.0 * places.index(number), 0, 1, 10, f"n{number} n{number + 1}", upright=False)
-    legs = [(number, leg) for number in range(steps + 1) for leg in ("ab" if number in {0, steps} else "a")]
-    for place, (number, leg) in enumerate(legs, steps):
-        planted.bar(f"RL{number}{leg}", 14.0 * place, 0, 1, 10, f"n{number} b{number}{leg}", upright=False)
-    review = tracks(planted, first=30.0, ports=[net for net in planted.ends if net.startswith("b")]).review()
-    found = severities(review, "passives", "steps of a ladder")
-    assert found == ({"should"} if steps > 4 and not folded else set())
-
-
 @pytest.mark.parametrize(("long", "expected"), [(4, set()), (0.8, set())])
 def test_a_bar_wider_than_long_lies_as_the_others(long, expected):
     planted = Planted()

@@ -355,24 +355,6 @@ def test_a_clock_through_a_latch(clock, expected):
     assert severities(planted.review(), "coupling", f"wires of {clock} run") == expected
 
 
-@pytest.mark.parametrize(("diagonal", "expected"), [(True, set()), (False, {"should"})])
-def test_the_switches_of_a_chopper_are_no_matrix(diagonal, expected):
-    """Two rows of two switches, the second row exchanged: with two clocks each net misses in any order."""
-    planted = Planted()
-    for row in range(2):
-        for column in range(2):
-            gate = f"p{(row + column) % 2}" if diagonal else f"s{row}{column}"
-            x = 20 * (1 - column if row else column) + 0.65 * row
-            planted.mos(f"M{row}{column}", "nmos", x, 20 * row, 2, 2, f"y{column} {gate} a{row} vss")
-    for track, net in enumerate(planted.ends):
-        planted.comb(net, 50.0 + track)
-    gates = {(r, c): f"p{(r + c) % 2}" if diagonal else f"s{r}{c}" for r in range(2) for c in range(2)}
-    cards = [f"X{r}{c} a{r} y{c} {gate} vss cell" for (r, c), gate in gates.items()]
-    text = f".subckt TOP {' '.join(planted.ports)}\n" + "\n".join(cards) + "\n.ends\n"
-    text += ".subckt cell a y s vss\nM y s a vss nfet_03v3 W=2u L=2u\n.ends\n"
-    assert severities(planted.review(text), "repeated", "neither a row nor a column") == expected
-
-
 def test_ports_inside_the_cell_are_one_finding():
     planted = wired(pair())
     planted.box("PR_bndry", -30, -30, 60, 60)

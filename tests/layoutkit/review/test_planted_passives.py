@@ -276,20 +276,6 @@ def test_strewn_capacitors(places, expected):
     assert severities(bank(places, shared="vss").review(supplies=ground), "passives", "scattered") == expected
 
 
-@pytest.mark.parametrize(
-    ("side", "other", "expected"), [(10.0, 5.0, {"should"}), (3.0, 5.0, set()), (10.0, 10.0, set())]
-)
-def test_a_plate_without_function(side, other, expected):
-    """Both of its ends are on one net; a plate of the size of another one may be a dummy, a small one is no matter."""
-    planted = bank([(0, 0), (other + 4, 0)], side=other)
-    x, y = 2.0, 20.0
-    planted.plate("C9", x, y, side, "x x")
-    planted.box("Metal5", x - 0.8, y - 0.8, x + 1, y + 1, "x")
-    planted.square("Via4", x - 0.5, y - 0.5, 0.26)
-    planted.box("Metal5", x + 0.5, 3, x + 1, y + 1, "x")
-    assert severities(planted.review(), "passives", "no function") == expected
-
-
 def one_after_the_other(figure, capacitors):
     """Return capacitors of two units each: of two each misses the middle by half a pitch, of three two by a pitch."""
     pitch = 10 * figure / (capacitors - 1)
