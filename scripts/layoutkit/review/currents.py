@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 THRESHOLD = 0.25
 """Threshold over the supply, as in the alpha-power law of ``extract.predicted_offset``."""
+BIAS_SPREAD = 4
+"""Factor within which an assumed current of a source is right: half and twice the usual overdrive."""
 SWITCHING = 0.02
 """Mean current of a switching gate over that at full drive: about 50 ps of half the full drive in each nanosecond."""
 USUAL_REFERENCE = f"reference of a mirror, at {OVERDRIVE_V:g} V overdrive"
@@ -111,6 +113,7 @@ class _Estimate:
         self.drive: dict[str, float] = {}
         self.late: list[Device] = []  # switches of blocks, which decide their current
         self.unsure: set[str] = set()  # may be pass devices, but are taken for sources
+        self.biased: set[str] = set()  # sources with a bias from outside
         self.assumed = False  # whether what is found now rests on a bias that is not in the circuit
         self.slow: dict[str, float] = {}  # the same, were it in proportion to 1/L, as it is at a low overdrive [A]
         for device in circuit.devices:
@@ -174,9 +177,12 @@ class _Estimate:
                 usual = self.found[name].how.startswith(USUAL_REFERENCE)
                 if not usual or self.circuit.device(name).terminals["g"] in ports:
                     told |= {own: self.found[own].ampere for own in each.devices if own in self.found}
+        for name in self.biased:
+            told.setdefault(name, BIAS_SPREAD * self.found[name].ampere)
         free = {*ports, *self.circuit.black_box_nets}
         free |= {net for d in self.circuit.devices if d.id not in self.alone for net in d.terminals.values()}
-        most = most_through(self.circuit, self.roles, {**self.alone, **told}, free)
+        signs = {d.id: _signs(d) for d in self.circuit.devices if d.id not in self.both_ways}
+        most = most_through(self.circuit, self.roles, {**self.alone, **told}, free, signs)
         return {name: ampere for name, ampere in most.items() if name in self.full}
 
     def run(self) -> None:
@@ -386,6 +392,7 @@ class _Estimate:
         for name in self.full:
             net = self.circuit.device(name).terminals
             if name not in self.off and net["s"] in self.roles.supplies and net["g"] in self.circuit.ports:
+                self.biased |= {name} - self.unsure - self.found.keys()
                 yield self._source(name)
 
     def _emitters(self) -> Iterator[tuple[str, float, str]]:

@@ -15,7 +15,7 @@ from layoutkit.extract.current_limits import LONGEST_CELL_UM, End, largest_flow
 from layoutkit.extract.metal_mesh import capacities, mesh_of
 from layoutkit.parasitics.net_network import layout_networks, not_joined
 from layoutkit.review.covered_devices import far_taps
-from layoutkit.review.currents import SIGNS, THRESHOLD
+from layoutkit.review.currents import BIAS_SPREAD, SIGNS, THRESHOLD
 from layoutkit.review.finding import Remark, Spot, Unjudged
 from layoutkit.review.subject import MOST_CONTACTS, PlacedDevice, Subject, box_around, names_of
 from layoutkit.review.ways import worst_first
@@ -29,7 +29,6 @@ _DRIVEN = {"d", "s", "c", "e"}  # terminals of transistors that carry their curr
 _NO_WIRE_OHM = 1e6  # above this, no metal joins two terminals [ohm]
 _STRONG_OHM = 1000  # transistors of less on-resistance are worth wide wires [ohm]
 _WITHIN = 2  # factor within which estimated currents are right
-_SURELY = 4  # times over a limit from which on a current that was assumed is too large: at half the overdrive, too
 _NANO = 1_000_000  # flows are counted in whole nanoamperes; per milliampere
 
 
@@ -156,7 +155,7 @@ class Electrical:
         half = sum(ampere for _, ampere in ends) / 2
         assumed = sum(ampere for known, ampere in ends if known and known.assumed)
         estimated = sum(ampere for known, ampere in ends if known and not known.stated and not known.full)
-        return over >= _SURELY or (assumed <= half and (over >= _WITHIN or estimated <= half))
+        return over >= BIAS_SPREAD or (assumed <= half and (over >= _WITHIN or estimated <= half))
 
     def supply_drop(self, net: str) -> list[Remark]:
         """Return where the wires of a supply lose too much of it."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from layoutkit.circuit.roles import held_at_supply, is_clock
@@ -262,7 +263,10 @@ def largest_alone(
     return found
 
 
-def most_through(circuit: Circuit, roles: Roles, alone: Mapping[str, float], free: Collection[str]) -> dict[str, float]:
+def most_through(
+    circuit: Circuit, roles: Roles, alone: Mapping[str, float], free: Collection[str],
+    signs: Mapping[str, Mapping[str, int]] = MappingProxyType({}),
+) -> dict[str, float]:  # fmt: skip
     """Return the most that flows through devices: what they carry alone, and what is in series lets through. [A]
 
     Args:
@@ -270,21 +274,30 @@ def most_through(circuit: Circuit, roles: Roles, alone: Mapping[str, float], fre
         roles: Its roles.
         alone: The most that each device carries between its ends; of the others, none. [A]
         free: Nets on which any current may come or go, besides those of supplies.
+        signs: Whether the current of an end of a device flows into its net (1) or out of it (-1); else both ways.
     """
-    edges, ways = defaultdict[frozenset[str], float](float), dict[str, frozenset[str]]()
+    edges, ways = defaultdict[frozenset[tuple[str, int]], float](float), dict[str, frozenset[tuple[str, int]]]()
     for device in circuit.devices:
         if device.id in alone:
-            ways[device.id] = frozenset(device.terminals[end] for end in device.kind.ends)
+            own = signs.get(device.id, {})
+            ways[device.id] = frozenset((device.terminals[end], own.get(end, 0)) for end in device.kind.ends)
             edges[ways[device.id]] += alone[device.id]
-    most, inner = dict(edges), {ends: ends - {*free} - roles.supplies.nets for ends in edges}
+    outer = {*free, *roles.supplies.nets}
+    most, inner = dict(edges), {ends: [each for each in ends if each[0] not in outer] for ends in edges}
     for _ in range(_ROUNDS):
-        sums = defaultdict[str, float](float)
-        for net, ampere in ((net, ampere) for ends, ampere in most.items() for net in ends):
-            sums[net] += ampere
-        before, most = most, {e: min([own, *(sums[net] - own for net in inner[e])]) for e, own in most.items()}
+        sums = defaultdict[tuple[str, int], float](float)
+        for end, ampere in ((end, ampere) for ends, ampere in most.items() for end in ends):
+            sums[end] += ampere
+        before, most = most, {e: min([own, *(_taken(sums, net, sign, own) for net, sign in inner[e])])
+                              for e, own in most.items()}  # fmt: skip
         if most == before:
             break
     return {name: min(alone[name], max(0.0, most[ends])) for name, ends in ways.items()}
+
+
+def _taken(sums: Mapping[tuple[str, int], float], net: str, sign: int, own: float) -> float:
+    """Return what the others on a net let through, those apart whose current flows the same way."""
+    return sum(sums.get((net, each), 0.0) for each in (-1, 0, 1) if not sign or each != sign) - own * (not sign)
 
 
 def resistance(device: Device, technology: Technology) -> float | None:

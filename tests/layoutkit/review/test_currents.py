@@ -501,6 +501,24 @@ XRE e gnd gnd rsil w=4u l=1.7u m=1
     assert (found["XQ1"].ampere == pytest.approx(1.8 / ohm)) == inside
 
 
+def test_a_bias_from_outside_limits_what_is_in_series_with_its_source():
+    """Pair and tail of a port's bias; what an inner net drives may be at full drive."""
+    text = """* pair and second stage
+.subckt pair inp inn vb out vdd vss
+MT t vb vss vss nfet_01v8 W=60u L=1.5u
+M1 a inp t vss nfet_01v8 W=10u L=0.5u
+M2 b inn t vss nfet_01v8 W=10u L=0.5u
+R1 vdd a 1e3
+R2 vdd b 1e3
+M3 out b vss vss nfet_01v8 W=60u L=1.5u
+.ends
+"""
+    circuit = read_netlist(NetlistText(text), identify_modules=False)
+    found = device_currents(circuit, find_roles(circuit), SKY, {})
+    assert found.limited["M1"] <= found.limited["MT"] == pytest.approx(4 * found.devices["MT"].ampere)
+    assert found.limited["M3"] == found.strength["M3"] > 2 * found.limited["MT"]
+
+
 @pytest.mark.parametrize("known", [True, False])
 def test_what_is_in_series_with_a_mirror_carries_no_more_than_that(known):
     """A switch above the output of a mirror; without a port the reference is a guess, and the output at full drive."""
