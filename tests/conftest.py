@@ -112,7 +112,7 @@ SLOW_BY_FOLDER = {
     "layoutkit/parasitics": "pex_netlist",
     "layoutkit/review": "planted_connections planted_counterparts planted_covers planted_dummies planted_floorplans "
     "planted_groups planted_halves planted_layouts planted_lone_transistors planted_matching planted_neighbours "
-    "planted_oscillators planted_passives planted_supplies planted_units planted_ways planted_wires unsigned_layouts",
+    "planted_passives planted_supplies planted_units planted_ways planted_wires unsigned_layouts",
     "layoutkit/simulate": "post_layout",
     "layoutkit/technology": "size_limits",
     "layoutkit/tools": "technology_file_check",

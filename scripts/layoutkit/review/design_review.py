@@ -20,7 +20,7 @@ from layoutkit.review import (
 from layoutkit.review.coupling import Coupling
 from layoutkit.review.covered_devices import CoveredDevices, joined_rings, tap_ways
 from layoutkit.review.dead_metal import DeadMetal
-from layoutkit.review.drive_ways import oscillators, shared_wires
+from layoutkit.review.drive_ways import shared_wires
 from layoutkit.review.electrical import Electrical
 from layoutkit.review.finding import SEVERITIES, Review, Unjudged, by_cause, limits_with
 from layoutkit.review.matched_devices import Matching, mixed_channels
@@ -133,7 +133,6 @@ def _review(subject: Subject, not_compared: Sequence[Unjudged]) -> Review:
         DeadMetal(subject, groups).findings(),
         CoveredDevices(subject, matching.transistors, coupling).findings(),
         coupling.findings(matching.bare),
-        oscillators(subject, coupling),
         runs.findings(),
     )
     findings = by_cause(map(runs.described, chain.from_iterable(found)), subject.technology.dbu_um)

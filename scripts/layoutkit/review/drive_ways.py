@@ -1,21 +1,18 @@
 """Findings on thin wires that carry a drive, to many gates or from strong drains, and on wires wider than needed.
 
 Long wires to the plates of capacitors are among them, and wires that devices share, where the current of one shifts the
-others. The transistor of an oscillator with a resonator has its source on a supply. A resistor from drain to gate, with
-a switch in series or not, biases it; on both nets, between which the crystal is, lies a capacitor to a supply.
+others.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from itertools import product
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
 import klayout.db as kdb
 
 from layoutkit.parasitics.net_network import layout_networks
-from layoutkit.review.coupling import LEVELS
 from layoutkit.review.finding import Spot
 from layoutkit.review.pass_devices import resistance
 from layoutkit.review.ports_and_cuts import gate_contacts
@@ -25,10 +22,8 @@ from layoutkit.review.ways import MESH_CONTACTS, Extents, Ways, apart, rectangle
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from collections.abc import Set as AbstractSet
 
     from layoutkit.parasitics.net_network import NetNetwork
-    from layoutkit.review.coupling import Coupling
     from layoutkit.review.electrical import Electrical
     from layoutkit.review.finding import Remark
     from layoutkit.review.matched_roles import MatchedDevices
@@ -306,69 +301,6 @@ def plate_ways(subject: Subject) -> Iterator[Remark]:
                 "wire-length.plate", subject.um(way.length - straight), why, where=way.box, devices=devices, nets=[net],
                 cause="plates",
             )  # fmt: skip
-
-
-def oscillators(subject: Subject, coupling: Coupling) -> Iterator[Remark]:
-    """Yield what switches across or along the nets of resonators."""
-    for gate, drain in _resonators(subject):
-        yield from _disturbed(subject, gate, drain, coupling)
-
-
-def _resonators(subject: Subject) -> Iterator[tuple[str, str]]:
-    """Yield the gate and the drain of the transistors of each oscillator."""
-    circuit, found = subject.circuit, dict[tuple[str, str], None]()
-    for placed in subject.placed:
-        net = placed.device.terminals
-        if placed.device.is_mos and net["s"] in subject.supplies and not subject.is_idle(placed):
-            found[net["g"], net["d"]] = None
-    for gate, drain in found:
-        loaded = all(_capacitors(subject, net) for net in (gate, drain))
-        fed = {end for each in circuit.nets[gate] for end in _far(subject, each.device, gate, {"resistor"})}
-        fed -= subject.supplies.nets  # a bias with a capacitor to hold it
-        mos = {"nmos", "pmos"}
-        through = {end for net in fed for each in circuit.nets[net] for end in _far(subject, each.device, net, mos)}
-        if loaded and gate != drain and drain in fed | through and {gate, drain} <= {*circuit.ports}:
-            yield gate, drain
-
-
-def _far(subject: Subject, name: str, net: str, types: AbstractSet[str]) -> set[str]:
-    """Return the other end of a resistor or channel that begins on a net; nothing for devices of other types."""
-    device = subject.circuit.device(name)
-    ends = {device.terminals[end] for end in device.kind.ends}
-    return ends - {net} if device.type in types and net in ends else set()
-
-
-def _capacitors(subject: Subject, net: str) -> list[PlacedDevice]:
-    """Return the capacitors between a net and a supply."""
-    own = [p for p in subject.placed if p.device.type == "capacitor" and net in p.ends and not subject.is_idle(p)]
-    return [placed for placed in own if placed.ends - {net} <= subject.supplies.nets]
-
-
-def _disturbed(subject: Subject, gate: str, drain: str, coupling: Coupling) -> Iterator[Remark]:
-    """Yield what switches across or along the two nets, apart from the devices on both."""
-    conductors, uses = subject.technology.conductors, subject.roles.ports
-    ports = {port for port, use in uses.items() if use.direction == "output"}  # inputs such as enables stand still
-    for net, loud in product((gate, drain), subject.nets):
-        if loud not in coupling.loud & ports or loud in {gate, drain}:
-            continue
-        near = subject.technology.to_dbu(1.0)
-        own = region_of(p.box.enlarged(near) for p in subject.placed
-                        if {net, loud} <= {*p.device.terminals.values()})  # fmt: skip
-        crossings = kdb.Region()
-        for one, other in product(range(len(conductors)), repeat=2):
-            if 0 < abs(one - other) <= LEVELS:
-                metals = (subject.shapes(net, conductors[one].name), subject.shapes(loud, conductors[other].name))
-                crossings += (metals[0] & metals[1]) - own
-        count, (*_, along, place) = crossings.merged().count(), coupling.along(net, loud, own)
-        words = [f"crosses {net} at {count} place{'s' * (count > 1)}"] * bool(count)
-        far = subject.limits["coupling"].beyond(subject.um(along))
-        words += [f"runs {subject.um(along):.3g} um within 1 um of it" if count else
-                  f"runs {subject.um(along):.3g} um within 1 um of {net}"] * bool(far)  # fmt: skip
-        why = f"{loud}, which switches, {' and '.join(words)}, a node of an oscillator"
-        yield from subject.finding(
-            "coupling.tuned", count + bool(far), why, where=crossings.bbox() + (place if far else kdb.Box()),
-            nets=[net, loud], cause="resonators",
-        )  # fmt: skip
 
 
 def shared_wires(electrical: Electrical, groups: Sequence[MatchedDevices]) -> Iterator[Remark]:

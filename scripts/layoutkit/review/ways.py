@@ -9,15 +9,16 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
+from functools import cached_property
 from heapq import heappop, heappush
 from itertools import product
 from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import klayout.db as kdb
+import numpy as np
 
 from layoutkit.errors import listed
-from layoutkit.review.floorplan import rails_of
 from layoutkit.review.subject import PlacedDevice, box_around, gap_between, kept, longer_side, names_of, turned
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 _DETOUR_UM = 8.0  # detours that are shorter are not judged [um]
 _TWICE = 2  # a detour is a way so many times as long as the distance
 _MOST_PINS, _MOST_POINTS = 8, 24  # devices on a net whose ways are judged, and contacts of each: else wide ones
-_SUPPLY_DETOUR_UM = 20.0  # of supplies, whose ways are wide [um]
+_SUPPLY_UM = 4.0  # shorter detours of supplies are not judged [um]
 _STRETCH_UM = 4.0  # of a wire: ways that leave it and come back farther on are found [um]
 _Node = tuple[int, int]  # number of a piece and of a stretch of it
 
@@ -206,6 +207,25 @@ class Ways:
         box, (x, y) = self.boxes[node[0]], apart(self.found[node][1], place)
         return self.sheets[self.pieces.pieces[node[0]][0]] * (x / max(1, box.height()) + y / max(1, box.width()))
 
+    def nearest(self, place: kdb.Box) -> tuple[Place, int]:
+        """Return where a straight wire to a place would make the way there shortest, and its length. [dbu]"""
+        boxes, lengths = self._entries
+        x, y = place.center().x, place.center().y
+        gaps = np.maximum(0, np.maximum(boxes[:, 0] - x, x - boxes[:, 2]))
+        gaps += np.maximum(0, np.maximum(boxes[:, 1] - y, y - boxes[:, 3]))
+        best = int(np.argmin(lengths + gaps))
+        piece = [*self.found][best][0]
+        return (self.pieces.pieces[piece][0], kdb.Box(*map(int, boxes[best]))), int(lengths[best] + gaps[best])
+
+    @cached_property
+    def _entries(self) -> tuple[np.ndarray, np.ndarray]:
+        """Where the ways enter each stretch, and how long they are up to there. [dbu]"""
+        lengths: dict[_Node, int] = {}
+        for node, (_, entry, before) in self.found.items():  # in the order of their resistance
+            lengths[node] = 0 if before is None else lengths[before] + sum(apart(self.found[before][1], entry))
+        boxes = [(box.left, box.bottom, box.right, box.top) for _, box, _ in self.found.values()]
+        return np.array(boxes, dtype=np.int64).reshape(-1, 4), np.array([*lengths.values()], dtype=np.int64)
+
     def _at(self, conductor: str, place: kdb.Box) -> tuple[float, _Node] | None:
         """Return the resistance to a place of a conductor, and the stretch there that has it."""
         nodes = (self._node(piece, place) for piece in self.pieces.at(conductor, place))
@@ -293,35 +313,28 @@ def from_ports(subject: Subject, net: str) -> Ways:
 
 
 def detours(subject: Subject) -> Iterator[Remark]:
-    """Yield the transistors that a supply reaches by a way much longer than straight from the rail of its port."""
+    """Yield the transistors that a supply reaches by a way much longer than one from other metal of it nearby."""
     first, limit = subject.technology.conductors[0].name, subject.limits["supply-drop.detour"]
-    stretch = subject.technology.to_dbu(_STRETCH_UM)
+    share, side = subject.limits["supply-drop.round"], longer_side(subject.box)
     for net in [net for net in subject.nets if net in subject.supplies and net in subject.labels]:
         if subject.shapes(net, "contact").count() > MESH_CONTACTS:
             continue
-        ports = [point for _, point, _ in subject.labels[net]]
-        found = (rail for upright in (False, True) for rail in rails_of(subject, net, upright=upright))
-        rails = [(name, box) for name, box in found if any(map(box.contains, ports))]
-        starts = [
-            (name, box & kdb.Box(x, y, x + stretch, y + stretch)) for name, box in rails
-            for x in range(box.left, box.right, stretch) for y in range(box.bottom, box.top, stretch)
-        ]  # fmt: skip
-        ways, worst = Ways(subject, net, starts), dict[PlacedDevice, tuple[float, WireWay, int]]()
-        for (placed, end), feeds in subject.feeds(net).items() if rails else ():
+        ways, far = from_ports(subject, net), dict[PlacedDevice, tuple[float, WireWay, Place, int]]()
+        for (placed, end), feeds in subject.feeds(net).items():
             if not placed.device.is_mos or end not in placed.device.kind.ends or subject.is_idle(placed):
                 continue
             places = [kdb.Box(at.x, at.y, at.x, at.y) for at in feeds.points if at.conductor == first]
-            known = [(ways.to(first, at), min(sum(apart(at, box)) for _, box in rails)) for at in places]
-            led = [(way, straight) for way, straight in known if way is not None]
+            led = [(way, *ways.nearest(at)) for at in places if (way := ways.to(first, at)) is not None]
             if led:
-                way, straight = min(led, key=lambda each: (each[0].length - each[1], each[0].length))
-                worst[placed] = way.length / max(straight, 1), way, straight
-        far = {p: each for p, each in worst.items() if subject.um(each[1].length - each[2]) > _SUPPLY_DETOUR_UM}
+                way, near, least = min(led, key=lambda each: (each[0].length - each[2], each[0].length))
+                beyond = way.length - least
+                if subject.um(beyond) > _SUPPLY_UM and share.beyond(beyond / side):
+                    far[placed] = way.length / max(least, 1), way, near, least
         order = sorted(filter(lambda p: limit.beyond(far[p][0]), far), key=lambda p: (-far[p][0], p.index))
         if order:
-            times, way, straight = far[order[0]]
-            why = f"from its rail {net} reaches {names_of(order)} by a detour: {way.words(subject)}, to {order[0].id}, "
-            why += f"which lies {subject.um(straight):.3g} um from it"
+            times, way, (on, place), least = far[order[0]]
+            why = f"{net} reaches {names_of(order)} by a detour: {way.words(subject)}, to {order[0].id}, where "
+            why += f"{subject.um(least):.3g} um would do, by its {on} at ({_at(subject, place)})"
             yield from subject.finding(
                 "supply-drop.detour", times, why, where=way.box, devices=order, nets=[net], cause="detours"
             )

@@ -1,5 +1,7 @@
 """What the review says of ways of currents that no channel decides, and of thin links, on planted layouts."""
 
+import re
+
 import klayout.db as kdb
 import pytest
 from planted_layout import GF, WIRE, Planted, both, limit, severities
@@ -242,7 +244,7 @@ def round_about(loop, straight=False):
 
 @both("supply-drop.detour", "should")
 def test_a_source_that_its_rail_reaches_by_a_detour(figure, expected):
-    """At five times the limit, so that the way is more than 20 um longer than straight."""
+    """At five times the limit, so that the detour is long enough."""
     short, long = (round_about(loop)[1][0].measured for loop in (10, 30))
     loop = 10 + 20 * (figure * 5 - short) / (long - short)
     planted, _ = round_about(loop)
@@ -253,3 +255,12 @@ def test_a_source_that_its_rail_reaches_by_a_detour(figure, expected):
 def test_a_source_with_a_straight_way_beside_a_detour_has_no_detour():
     assert round_about(20)[1]
     assert not round_about(20, straight=True)[1]
+
+
+@both("supply-drop.round", "should")
+def test_a_detour_that_is_short_beside_the_layout_is_none(figure, expected):
+    """Metal far away makes the layout as long as the share of the detour asks for."""
+    planted, (found,) = round_about(30)
+    whole, least = (float(each) for each in re.findall(r"([\d.]+) um(?:, mostly| would do)", found.why))
+    planted.box("Metal5", -3, 60, -3 + (whole - least) / figure, 61)
+    assert severities(planted.review(), "supply-drop", "by a detour") == expected
