@@ -37,6 +37,7 @@ _WIDE_RATIO = 10  # channels that are at most so many times as wide as long have
 _HALF = 0.5  # share of a side of the layout beyond which the width of one channel decides that side [1]
 _WELLS_UM, _FEW_IN_A_WELL = 10.0, 4  # wells that could be one: how near to each other they lie, with how many devices
 _MOST_OF_ALL = 0.5  # share of the layout from which on a ring is one around all blocks [1]
+_MANY_RINGS = 13  # so many rings that are nearly empty are a must [1]
 _FEWEST_RINGS = 2  # in a ring around all blocks, with that ring itself
 _RESISTIVE_OHM = 1.0  # a local interconnect has more than this a square, metal less [ohm]
 _RING_UM = 15.0  # shorter rings are hardly resistive [um]
@@ -255,7 +256,7 @@ def wide_rings(subject: Subject) -> list[Remark]:
     filled = drawn.sized(half).merged().sized(-half) & inside
     share = filled.area() / whole.merged().area() if count else 1.0
     why = f"devices fill {100 * share:.3g} % of the area of the {count} ring{'s' * (count > 1)} around them"
-    return subject.finding("rings.share", share, why, where=whole.bbox(), must=not _are_few(subject))
+    return subject.finding("rings.share", share, why, where=whole.bbox(), must=count >= _MANY_RINGS)
 
 
 def rings(subject: Subject) -> Iterator[Remark]:
