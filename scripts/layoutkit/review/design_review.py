@@ -57,8 +57,8 @@ _OF_THE_SUBJECT: tuple[Callable[[Subject], Iterable[Remark]], ...] = (
     single_transistors.split_channels, dummy_transistors.dummies_between, dummy_transistors.dummies_away,
     single_transistors.few_contacts,
     ports_and_cuts.wires, ports_and_cuts.poly_wires, ports_and_cuts.climbs, supply_ways.supply_necks,
-    supply_ways.through_others, drive_ways.gate_necks, drive_ways.drive_necks, drive_ways.thin_links,
-    drive_ways.small_resistors, drive_ways.wide_metal, drive_ways.plate_ways,
+    supply_ways.through_others, drive_ways.gate_necks, drive_ways.gates_at_one_end, drive_ways.drive_necks,
+    drive_ways.thin_links, drive_ways.small_resistors, drive_ways.wide_metal, drive_ways.plate_ways,
 )  # fmt: skip
 """The findings that need nothing but the subject: layout, circuit and limits."""
 

@@ -16,13 +16,14 @@ from layoutkit.parasitics.net_network import layout_networks
 from layoutkit.review.finding import Spot
 from layoutkit.review.pass_devices import resistance
 from layoutkit.review.ports_and_cuts import gate_contacts
-from layoutkit.review.subject import MOST_CONTACTS, names_of, region_of
+from layoutkit.review.subject import MOST_CONTACTS, SWITCHES, names_of, region_of
 from layoutkit.review.supply_ways import current_ends, mirrored, neck_findings, necks, port_rails
-from layoutkit.review.ways import MESH_CONTACTS, Extents, Ways, apart, rectangles, worst_first
+from layoutkit.review.ways import MESH_CONTACTS, Extents, Ways, apart, from_ports, rectangles, worst_first
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from layoutkit.extract.extracted import DrawnFinger
     from layoutkit.parasitics.net_network import NetNetwork
     from layoutkit.review.electrical import Electrical
     from layoutkit.review.finding import Remark
@@ -91,6 +92,36 @@ def gate_necks(subject: Subject) -> Iterator[Remark]:
         found = necks(subject, net, starts, dict(sorted(points.items(), key=lambda each: each[0].index)))
         many = [neck for neck in found if sum(len(placed.boxes) for placed in neck.devices) >= _MANY_GATES]
         yield from neck_findings(subject, net, "wire-resistance.gate", many, {}, cause="gates")
+
+
+def gates_at_one_end(subject: Subject) -> list[Remark]:
+    """Return the transistors that switch and have long gates which a contact reaches at one end only."""
+    limit = subject.limits["wire-resistance.finger"]
+    long: dict[PlacedDevice, tuple[float, DrawnFinger]] = {}
+    channels = region_of(box for placed in subject.placed if placed.device.is_mos for box in placed.boxes)
+    for placed in (each for each in subject.placed if each.device.is_mos and _switches(subject, each)):
+        fingers = [(f.w_um / f.l_um, f, box) for f, box in zip(placed.fingers, placed.boxes, strict=True)]
+        fingers = [each for each in fingers if limit.beyond(each[0])]
+        net = placed.device.terminals["g"]
+        if not fingers or net not in subject.number:
+            continue
+        bars = (subject.shapes(net, "poly").interacting(region_of(placed.boxes)) - channels).merged()
+        bars = bars.interacting(subject.shapes(net, "contact"))
+        alone = [each for each in fingers if bars.interacting(kdb.Region(each[2])).count() < 2]
+        if alone:
+            long[placed] = max((each[:2] for each in alone), key=lambda each: each[0])
+    order = sorted(long, key=lambda each: (-long[each][0], each.index))
+    squares, finger = long[order[0]] if order else (0.0, None)
+    why = f"the gates of {names_of(order)} have contacts at one end only: "
+    why += f"{finger.w_um:.3g} um of poly, {finger.l_um:.3g} um wide, {squares:.3g} squares" if finger else ""
+    return subject.finding("wire-resistance.finger", squares, why, devices=order)
+
+
+def _switches(subject: Subject, placed: PlacedDevice) -> bool:
+    """Return whether a transistor turns on and off."""
+    known = (subject.currents.devices.get(name) for name in placed.names)
+    by_current = any(each is not None and each.how.startswith(SWITCHES) for each in known)
+    return not subject.is_idle(placed) and (by_current or placed.id in subject.both_ways or bool(subject.drive(placed)))
 
 
 def drive_necks(subject: Subject) -> Iterator[Remark]:
@@ -287,6 +318,7 @@ def plate_ways(subject: Subject) -> Iterator[Remark]:
         if not pins:
             pins["its port"] = [(name, kdb.Box(point, point)) for name, point, _ in subject.labels.get(net, ())]
         for own in plates.values():
+            yield from _from_port(subject, net, own)
             ways = Ways(subject, net, [place for _, place in own])
             led = [(ways.to(*place), name) for name, places in pins.items() for place in places]
             known = [(way, name) for way, name in led if way is not None]
@@ -301,6 +333,22 @@ def plate_ways(subject: Subject) -> Iterator[Remark]:
                 "wire-length.plate", subject.um(way.length - straight), why, where=way.box, devices=devices, nets=[net],
                 cause="plates",
             )  # fmt: skip
+
+
+def _from_port(subject: Subject, net: str, plates: Iterable[tuple[PlacedDevice, Place]]) -> list[Remark]:
+    """Return the plates with much resistance between them and the port of a signal."""
+    ways = from_ports(subject, net)
+    ohms: dict[PlacedDevice, float] = {}
+    for placed, place in plates:
+        ohm = ways.ohm(*place)
+        ohms[placed] = min(ohms.get(placed, inf), inf if ohm is None else ohm)
+    limit, most = (
+        subject.limits["wire-resistance.plate"],
+        max((each for each in ohms.values() if each < inf), default=0),
+    )
+    far = [placed for placed, ohm in ohms.items() if limit.beyond(ohm) and ohm < inf]
+    why = f"{most:.3g} ohm of wires lie between the port of {net} and the plates of {names_of(far)}"
+    return subject.finding("wire-resistance.plate", most, why, devices=far, nets=[net], cause="plates")
 
 
 def shared_wires(electrical: Electrical, groups: Sequence[MatchedDevices]) -> Iterator[Remark]:

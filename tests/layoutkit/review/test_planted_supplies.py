@@ -207,6 +207,37 @@ def test_few_gates_may_hang_on_a_thin_wire():
     assert not severities(gates(squares, fingers=22).review(), "wire-resistance", NECK)
 
 
+def long_gate(squares, both_ends=False, switches=True):
+    """Return a transistor with a gate of so many squares, which an inverter or a reference is made of."""
+    planted, w = Planted(), 0.28 * squares
+    planted.mos("M1", "nmos", 0, 0, w, 0.28, f"{'out' if switches else 'in'} in vss vss")
+    if both_ends:
+        x, _ = planted.ends["in"][0]
+        planted.box("Poly2", x - 0.25, -0.85, x + 0.25, -0.3)
+        planted.square("Contact", x, -0.6, 0.22)
+        planted.square("Metal1", x, -0.6, 0.4, "in")
+        planted.ends["in"].append((x, -0.6))
+    if switches:
+        planted.mos("M2", "pmos", 10, 0, 4, 0.28, "out in vdd vdd")
+        planted.comb("vdd", w + 5)
+        planted.comb("out", w + 4)
+    planted.comb("in", w + 3)
+    planted.comb("vss", w + 2)
+    return planted.review()
+
+
+@both("wire-resistance.finger", "should")
+def test_a_long_gate_of_a_switching_transistor_with_contacts_at_one_end(figure, expected):
+    assert severities(long_gate(figure), "wire-resistance", "at one end only") == expected
+
+
+@pytest.mark.parametrize("other", [{"both_ends": True}, {"switches": False}])
+def test_a_long_gate_with_contacts_at_both_ends_or_a_constant_voltage(other):
+    squares = 1.5 * limit("wire-resistance.finger", "should")
+    assert severities(long_gate(squares), "wire-resistance", "at one end only")
+    assert not severities(long_gate(squares, **other), "wire-resistance", "at one end only")
+
+
 def open_drain(drive, mean, squares=14, of="out", inner=False):
     """Return the findings on an output, or its ground, whose port is behind a thin wire; or an equal transistor.
 

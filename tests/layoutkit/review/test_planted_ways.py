@@ -199,6 +199,22 @@ def test_of_equal_plates_on_one_net_the_nearest_one_counts():
     assert not severities(plated(loop, second=True).review(), "wire-length", "though the plate lies")
 
 
+def ohms_to_plate(loop, limits):
+    words = "the port of x and the plates of C1"
+    return [e.measured for e in plated(loop).review(limits=limits).findings if words in e.why]
+
+
+@both("wire-resistance.plate", "should")
+def test_a_plate_behind_much_resistance(figure, expected):
+    """20 um more have the resistance of so much Metal3 and Metal5."""
+    (less,), (more,) = (ohms_to_plate(loop, {"wire-resistance.plate": {"should": 1e-3}}) for loop in (40, 60))
+    assert more - less == pytest.approx(
+        20 * (METAL3.sheet_ohm / WIRE + GF.conductor("Metal5").sheet_ohm / 0.4), rel=0.01
+    )
+    stated = more * limit("wire-resistance.plate", "should") / figure
+    assert bool(ohms_to_plate(60, {"wire-resistance.plate": {"should": stated}})) == bool(expected)
+
+
 def alone(squares, ampere):
     """Return one channel whose ground comes by a wire of so many squares."""
     planted = Planted()
