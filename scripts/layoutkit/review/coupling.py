@@ -10,10 +10,11 @@ import klayout.db as kdb
 
 from layoutkit.circuit.orientation import is_off
 from layoutkit.review.matched_devices import is_gate
-from layoutkit.review.matched_roles import CASCODES, PAIR, feet
+from layoutkit.review.matched_roles import CASCODES, PAIR
 from layoutkit.review.passives import joined_by_capacitors
 from layoutkit.review.room_and_wells import rings_of
 from layoutkit.review.subject import box_around, longer_side, names_of, region_of, wire_length
+from layoutkit.review.supply_ways import feet
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
-from itertools import chain, combinations
+from itertools import chain, combinations, product
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -216,7 +216,8 @@ def matched_groups(subject: Subject) -> list[MatchedDevices]:
     new = [MatchedDevices(_RATIO, True, each, each) for each in steps if not any(own.issuperset(each) for own in known)]
     for group in (*new, *_below(subject, list(found.values())), *_unrecognised(subject, list(found.values()))):
         found.setdefault(frozenset(placed.index for placed in group.devices), group)
-    return [found[key] for key in sorted(found, key=sorted)]
+    logic = set_by_logic(subject)
+    return [found[key] for key in sorted(found, key=sorted) if not logic.issuperset(p.id for p in found[key].devices)]
 
 
 def _unrecognised(subject: Subject, known: Sequence[MatchedDevices]) -> Iterator[MatchedDevices]:
@@ -327,18 +328,26 @@ def _works_as(subject: Subject, one: PlacedDevice, other: PlacedDevice) -> str:
     return "" if not diode or one.ends & other.ends or (one.ends | other.ends) & supplies else ON_ONE_GATE
 
 
-def feet(subject: Subject) -> set[str]:
-    """Return the ports that drive only current sources: transistors at a rail that feed sources of the same type."""
-    circuit, found = subject.circuit, set[str]()
-    for port in [port for port in circuit.ports if port not in subject.supplies]:
-        own = [circuit.device(end.device) for end in circuit.nets[port] if end.terminal == "g"]
-        fed = {net for device in own if device.is_mos for net in [device.terminals["d"]]}
-        above = [(circuit.device(end.device), end) for net in fed for end in circuit.nets[net]]
-        above = [each for each in above if each[0] not in own]
-        stands = all(device.is_mos and device.terminals["s"] in subject.supplies for device in own)
-        carry = above and all(end.terminal == "s" and device.type == own[0].type for device, end in above)
-        if own and len(own) == len(circuit.nets[port]) and stands and carry and len({d.type for d in own}) == 1:
-            found.add(port)
+def set_by_logic(subject: Subject) -> set[str]:
+    """Return the devices of latches and level shifters that a signal of logic and its complement set: no halves.
+
+    Another stage, of transistors of both types, makes the complement. Latches of memories and samplers have switches.
+    """
+    ways = set[tuple[str, str]]()
+    for stage in subject.stages:
+        kinds = [[p for p in stage if p.device.type == kind] for kind in ("nmos", "pmos")]
+        gates = set[str].intersection(*({p.device.terminals["g"] for p in own} for own in kinds))
+        ways.update(product(gates, set[str].intersection(*(set[str]().union(*(p.ends for p in o)) for o in kinds))))
+    of = {p: number for number, stage in enumerate(subject.stages) for p in stage}
+    switched = {of.get(p) for p in subject.placed if p.id in subject.both_ways}
+    found = set[str]()
+    for group in subject.structure.symmetry:
+        pairs = [(subject.by_name[a], subject.by_name[b]) for a, b in group.pairs if {a, b} <= subject.by_name.keys()]
+        pairs = [pair for pair in pairs if pair[0].device.is_mos]
+        nets = {(a, b): (a.device.terminals["g"], b.device.terminals["g"]) for a, b in pairs}
+        latches = {of.get(a) for (a, b), (x, y) in nets.items() if x != y and x in b.ends and y in a.ends} - switched
+        set_by = (a for (a, _), way in nets.items() if (way in ways) != (way[::-1] in ways))
+        found.update((*group.sides, *group.self_symmetric) if any(of.get(a) in latches for a in set_by) else ())
     return found
 
 

@@ -10,7 +10,6 @@ import klayout.db as kdb
 
 from layoutkit.review.finding import Spot
 from layoutkit.review.floorplan import rails_of
-from layoutkit.review.matched_roles import feet
 from layoutkit.review.room_and_wells import rings_of
 from layoutkit.review.subject import (
     PlacedDevice,
@@ -59,6 +58,21 @@ class Neck(NamedTuple):
     def channels(self) -> int:
         """Number of channels, bars or plates of the devices behind it."""
         return sum(len(placed.boxes) for placed in self.devices)
+
+
+def feet(subject: Subject) -> set[str]:
+    """Return the ports that drive only current sources: transistors at a rail that feed sources of the same type."""
+    circuit, found = subject.circuit, set[str]()
+    for port in [port for port in circuit.ports if port not in subject.supplies]:
+        own = [circuit.device(end.device) for end in circuit.nets[port] if end.terminal == "g"]
+        fed = {net for device in own if device.is_mos for net in [device.terminals["d"]]}
+        above = [(circuit.device(end.device), end) for net in fed for end in circuit.nets[net]]
+        above = [each for each in above if each[0] not in own]
+        stands = all(device.is_mos and device.terminals["s"] in subject.supplies for device in own)
+        carry = above and all(end.terminal == "s" and device.type == own[0].type for device, end in above)
+        if own and len(own) == len(circuit.nets[port]) and stands and carry and len({d.type for d in own}) == 1:
+            found.add(port)
+    return found
 
 
 def supply_necks(subject: Subject) -> Iterator[Remark]:

@@ -14,7 +14,15 @@ from layoutkit.parasitics.net_network import NetParasitics, layout_networks, pai
 from layoutkit.parasitics.net_shapes import net_shapes
 from layoutkit.review.finding import Unjudged
 from layoutkit.review.matched_devices import is_gate
-from layoutkit.review.matched_roles import FAR, are_mixed, are_moved, axis_of, exchanged_nets, signal_halves
+from layoutkit.review.matched_roles import (
+    FAR,
+    are_mixed,
+    are_moved,
+    axis_of,
+    exchanged_nets,
+    set_by_logic,
+    signal_halves,
+)
 from layoutkit.review.stage_order import only_to_capacitors
 from layoutkit.review.subject import box_around, gap_between, region_of, turned, wire_length
 
@@ -45,7 +53,7 @@ class SymmetryReview:
         """Yield all findings."""
         by_name = self.subject.by_name
         ratios = [{*group.devices} for group in self.groups if group.devices[0].device.type == "resistor"]
-        for structure in (*self.subject.structure.symmetry, *self._halves):
+        for structure in (*self._suggested, *self._halves):
             members: dict[int | None, tuple[list[Pair], list[PlacedDevice]]] = defaultdict(lambda: ([], []))
             for pair in ((by_name[a], by_name[b]) for a, b in structure.pairs if a in by_name and b in by_name):
                 cells = {self._cell.get(placed.index) for placed in pair}
@@ -65,7 +73,8 @@ class SymmetryReview:
     def apart(self) -> Iterator[Remark]:
         """Yield the images that lie apart: two transistors that are no switches or logic, or two resistors."""
         subject, roles = self.subject, self.subject.roles
-        said = {name for each in roles.groups if each.type in _SAID for name in each.devices} | subject.both_ways
+        said = {name for each in roles.groups if each.type in _SAID for name in each.devices}
+        said |= subject.both_ways | self._logic
         said.update(placed.id for stage in subject.stages if is_gate(stage) for placed in stage)
         said.update(p.id for p in subject.placed if p.device.terminals.get("g") in roles.clocks or subject.is_idle(p))
         bars = [p for p in subject.placed if p.device.type == "resistor" and not only_to_capacitors(subject, p)]
@@ -191,11 +200,20 @@ class SymmetryReview:
     def _structure(self) -> Constraints:
         """The structure of the circuit, its other halves, and what switches exchange where nothing else is in that."""
         structure, exchanged = self.subject.structure, exchanged_nets(self.subject)
-        symmetry = (*structure.symmetry, *self._halves)
+        symmetry = (*self._suggested, *self._halves)
         known = {net for group in symmetry for pair in group.net_pairs for net in pair}
         known.update(name for group in symmetry for name in group.sides)
         new = {name for pair in (*exchanged.pairs, *exchanged.net_pairs) for name in pair}
         return replace(structure, symmetry=(*symmetry, exchanged) if new and not known & new else symmetry)
+
+    @cached_property
+    def _suggested(self) -> list[SymmetryGroup]:
+        """The symmetric structures of the circuit that are no logic."""
+        return [each for each in self.subject.structure.symmetry if self._logic.isdisjoint(each.sides)]
+
+    @cached_property
+    def _logic(self) -> set[str]:
+        return set_by_logic(self.subject)
 
     @cached_property
     def _halves(self) -> list[SymmetryGroup]:
@@ -282,6 +300,7 @@ class SymmetryReview:
         subject, tails = self.subject, defaultdict[object, list[str]](list)
         pairs = {frozenset(pair) for group in self._structure.symmetry for pair in group.net_pairs}
         modules = [subject.devices(m.devices) for m in subject.roles.groups if m.type == "differential_pair"]
+        modules = [own for own in modules if self._logic.isdisjoint(p.id for p in own)]
         groups = [[*group.devices] for group in self.groups if group.words in _PAIRS]
         for devices in (each for each in modules + groups if len(each) == 2):
             nets = [placed.device.terminals for placed in devices]

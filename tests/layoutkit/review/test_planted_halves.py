@@ -29,6 +29,21 @@ def test_halves_that_drive_each_other(figure, expected):
     assert severities(level_shifter(off=2 * figure).review(), "axis") == expected
 
 
+@pytest.mark.parametrize(("made_of", "expected"), [("in", set()), ("en", {"must"})])
+def test_a_signal_and_its_complement_set_no_halves(made_of, expected):
+    """An inverter in the cell makes the second input from the first, or from another signal."""
+    planted = Planted()
+    planted.mos("MN", "nmos", 60, 0, 2, 1, f"ib {made_of} vss vss")
+    planted.mos("MP", "pmos", 68, 0, 2, 1, f"ib {made_of} vdd vdd")
+    for number, (x, out, other, gate) in enumerate(((0, "a", "b", "in"), (32, "b", "a", "ib"))):
+        planted.mos(f"ML{number}", "nmos", x, 0, 2, 1, f"{out} {gate} vss vss")
+        planted.mos(f"MU{number}", "pmos", x + 8 - 5 * number, 0, 2, 1, f"{out} {other} vdd vdd")
+    for net, track in {**TRACKS, "en": 26}.items():
+        if net in planted.ends:
+            planted.comb(net, track, port=net != "ib")
+    assert severities(planted.review(), "axis") == expected
+
+
 @pytest.mark.parametrize(("off", "expected"), [(0.0, set()), (0.008, {"must"})])
 def test_a_half_may_be_moved_instead_of_mirrored(off, expected):
     assert severities(level_shifter(step=28.0, off=off).review(), "axis") == expected
