@@ -18,9 +18,9 @@ from layoutkit.circuit.symmetry_graph import CONTROLS, SymmetryGraph
 from layoutkit.review.subject import box_around, names_of
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
-    from layoutkit.circuit.circuit import Device, RecognisedModule
+    from layoutkit.circuit.circuit import RecognisedModule
     from layoutkit.review.subject import PlacedDevice, Subject
 
     Pair = tuple[PlacedDevice, PlacedDevice]
@@ -351,33 +351,6 @@ def set_by_logic(subject: Subject) -> set[str]:
     return found
 
 
-def exchanged_nets(subject: Subject) -> SymmetryGroup:
-    """Return the nets that may each be exchanged with one other, and the switches on them: of choppers and samplers.
-
-    Nothing else is on these nets. The controls stay, and no switch joins a net with its image.
-    """
-    circuit = subject.circuit
-    on: dict[str, dict[Hashable, Device]] = {}
-    for net, ends in circuit.nets.items():
-        devices = [circuit.device(end.device) for end in ends if end.terminal in {"d", "s"}]
-        found: dict[Hashable, Device] = {}
-        if net not in subject.supplies and subject.both_ways.issuperset(end.device for end in ends):
-            found = {(d.model, d.terminals["g"], d.terminals["b"], d.w, d.l): d for d in devices}
-        if 0 < len(ends) == len(found):  # else some are alike, or the net is a control
-            on[net] = found
-    images: dict[str, dict[str, dict[str, str]]] = defaultdict(dict)  # with the switches that are exchanged
-    for first, second in combinations(on, 2):
-        exchanged = _exchange(on, first, second)
-        if exchanged is not None:
-            nets, devices_too = exchanged
-            for one, other in nets.items():
-                images[one].setdefault(other, devices_too)
-    once = {net: next(iter(each.items())) for net, each in images.items() if len(each) == 1}
-    pairs = {pair for _, devices_too in once.values() for pair in devices_too.items() if pair[0] < pair[1]}
-    net_pairs = sorted((net, other) for net, (other, _) in once.items() if net < other)
-    return SymmetryGroup(tuple(sorted(pairs)), (), tuple(net_pairs), "exchanged by switches")
-
-
 def signal_halves(subject: Subject) -> Iterator[SymmetryGroup]:
     """Yield the halves that carry one signal, or a signal and its complement, and are in no structure of the circuit.
 
@@ -386,14 +359,17 @@ def signal_halves(subject: Subject) -> Iterator[SymmetryGroup]:
     need not be alike.
     """
     graph = SymmetryGraph(subject.circuit, subject.supplies)
-    known = {name for group in subject.structure.symmetry for name in (*group.sides, *group.self_symmetric)}
+    inner = [{*group.sides, *group.self_symmetric} for group in subject.structure.symmetry]
     names, seen = [element.name for element in graph.elements], set[int]()
     for members in (each for each in graph.alike.values() if len(each) == _TWO and each[0] not in seen):
         growth = Growth(graph, frozenset(), exact=True)
         if growth.grow(*(names[index] for index in members)):
             seen.update(growth.sides)
-            if growth.is_exchange and _are_one_circuit(graph, growth) and known.isdisjoint(_moved(names, growth)):
+            sides = ({growth.sides.get(graph.number.get(name, -1)) for name in own} for own in inner)
+            whole = all(len(side) == 1 for side in sides)  # what is symmetric in itself is in one half
+            if growth.is_exchange and whole and _are_one_circuit(graph, growth):
                 yield _group(names, growth, "halves that can be exchanged")
+    known = set[str]().union(*inner)
     groups = (group.devices for group in subject.roles.groups if group.type == "differential_pair")
     for pair in (each for each in groups if len(each) == _TWO and subject.circuit.device(each[0]).type in _BIPOLARS):
         growth = Growth(graph, frozenset())
@@ -413,7 +389,8 @@ def _group(names: list[str], growth: Growth, reason: str) -> SymmetryGroup:
 def _are_one_circuit(graph: SymmetryGraph, growth: Growth) -> bool:
     """Return whether transistors of both halves work on one signal: the halves drive each other, or currents meet.
 
-    Currents of transistors with gates meet as well where logic selects one of two inputs.
+    Currents of transistors with gates meet as well where logic selects one of two inputs. Bipolar halves on one bias or
+    clock are of one circuit.
     """
     moved = [graph.elements[index] for index in growth.sides]
     controls = {net for each in moved for role, net in each.ends if role in CONTROLS}
@@ -422,30 +399,7 @@ def _are_one_circuit(graph: SymmetryGraph, growth: Growth) -> bool:
     for left, _ in growth.net_pairs:
         if len({growth.sides.get(index) for index, _ in graph.on_net[left]} - {None}) > 1:
             return True
-    return any(each.key[1] in _BIPOLARS for each in moved) and bool(growth.axis)
-
-
-def _exchange(
-    on: Mapping[str, Mapping[Hashable, Device]], first: str, second: str
-) -> tuple[dict[str, str], dict[str, str]] | None:
-    """Return the nets and switches that are exchanged together with two nets; None if these cannot be."""
-    images, devices, front = {first: second, second: first}, dict[str, str](), [(first, second)]
-    for one, other in front:  # which grows
-        if on[one].keys() != on[other].keys():
-            return None
-        for key, here in on[one].items():
-            there = on[other][key]
-            a, b = (next(net for net in (d.terminals["s"], d.terminals["d"]) if net != own)
-                    for d, own in ((here, one), (there, other)))  # fmt: skip
-            devices |= {here.id: there.id, there.id: here.id}
-            if here is there or images.get(one) == a:
-                return None
-            if a not in images and b not in images and a != b and a in on and b in on:
-                images |= {a: b, b: a}
-                front.append((a, b))
-            elif images.get(a, a) != b:
-                return None
-    return images, devices
+    return any(each.key[1] in _BIPOLARS for each in moved) and bool(growth.axis or growth.shared)
 
 
 class Axis(NamedTuple):

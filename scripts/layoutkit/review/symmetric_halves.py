@@ -19,15 +19,15 @@ from layoutkit.review.matched_roles import (
     are_mixed,
     are_moved,
     axis_of,
-    exchanged_nets,
     set_by_logic,
     signal_halves,
 )
+from layoutkit.review.pass_devices import exchanged_nets
 from layoutkit.review.stage_order import only_to_capacitors
 from layoutkit.review.subject import box_around, gap_between, region_of, turned, wire_length
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from layoutkit.circuit.constraints import Constraints, SymmetryGroup
     from layoutkit.parasitics.net_shapes import Capacitances
@@ -55,7 +55,8 @@ class SymmetryReview:
         ratios = [{*group.devices} for group in self.groups if group.devices[0].device.type == "resistor"]
         for structure in (*self._suggested, *self._halves):
             members: dict[int | None, tuple[list[Pair], list[PlacedDevice]]] = defaultdict(lambda: ([], []))
-            for pair in ((by_name[a], by_name[b]) for a, b in structure.pairs if a in by_name and b in by_name):
+            drawn = [(by_name[a], by_name[b]) for a, b in structure.pairs if a in by_name and b in by_name]
+            for pair in (*drawn, *self._hung_on(structure.net_pairs)):
                 cells = {self._cell.get(placed.index) for placed in pair}
                 banked = any(own > {*pair} for own in ratios)  # in a bank about its own centre
                 if pair[0] is not pair[1] and len(cells) == 1 and pair[0].device.type != "diode" and not banked:
@@ -69,6 +70,22 @@ class SymmetryReview:
         unequal = list(self.net_pairs())
         yield from unequal
         yield from self.unlike_wires({frozenset(each.nets) for each in unequal})
+
+    def _hung_on(self, nets: Iterable[tuple[str, str]]) -> Iterator[Pair]:
+        """Yield the capacitors of no pair that are alone of their size on two nets that are images, one on each.
+
+        Their other plates may be on unlike nets, as those of a feedback and of its copy to a reference are.
+        """
+        banked = {placed for group in self.groups for placed in group.devices}
+        free = [p for p in self.subject.placed if p.device.type == "capacitor" and p not in banked]
+        free = [p for p in free if p.id not in self.images and not self.subject.is_idle(p)]
+        for pair in nets:
+            on: dict[object, list[tuple[str, PlacedDevice]]] = defaultdict(list)
+            for placed in (p for p in free if len(p.ends.intersection(pair)) == 1):
+                on[placed.device.model, placed.area].append((next(iter(placed.ends.intersection(pair))), placed))
+            for (net, one), *others in on.values():
+                if [own for own, _ in others] == [other for other in pair if other != net]:
+                    yield one, others[0][1]
 
     def apart(self) -> Iterator[Remark]:
         """Yield the images that lie apart: two transistors that are no switches or logic, or two resistors."""
@@ -152,7 +169,8 @@ class SymmetryReview:
         return sum(map(self._is_strict, far)), len(far), sum(error for error, _ in axis.errors)
 
     def _is_strict(self, devices: Sequence[PlacedDevice]) -> bool:
-        return len(devices) > 1 and not self._switches(devices) and not are_mixed(*devices)
+        hung = devices[0].device.type == "capacitor" and devices[0].id not in self.images
+        return len(devices) > 1 and not (hung or self._switches(devices) or are_mixed(*devices))
 
     def _is_measured(self, one: PlacedDevice, other: PlacedDevice) -> bool:
         """Return whether two devices share a net or are on images: behind the mirrors of a stage the halves differ."""

@@ -74,6 +74,44 @@ def test_a_bipolar_pair_above_two_resistors(dy, expected):
     assert severities(planted.review(), "axis", "Q") == expected
 
 
+@pytest.mark.parametrize(("side", "dy", "expected"), [(5, 0.004, set()), (5, 0.006, {"should"}), (6, 3, set())])
+def test_capacitors_that_each_hang_on_one_input_of_a_pair(side, dy, expected):
+    """One leads to an output, one of the same size to a reference; of another size it is no counterpart."""
+    planted = pair()
+    for net, x, y, its in (("inp", -20, 40, 5), ("inn", 20.4, 40 + dy, side)):
+        planted.plate(f"C{net}", x, y, its, f"{net} f{net}")
+        track = {"inp": 18, "inn": 19}[net]
+        planted.via3(net, x + 2.5, track)
+        planted.square("Via4", x + 2.5, track, 0.26)
+        planted.box("Metal5", x + 2.2, track - 0.3, x + 2.8, y + 2)
+        planted.label(f"f{net}", "Metal4", x, y)
+    tracks = {"outp": 24.0, "outn": 25.0, "inp": 18.0, "inn": 19.0, "tail": 7.0, "bias": -3.0, "vss": -5.0}
+    for net, track in tracks.items():
+        planted.comb(net, track, -18 if net == "inp" else None, 23.4 if net == "inn" else None, port=net != "tail")
+    assert severities(planted.review(), "axis", "Cin") == expected
+
+
+@pytest.mark.parametrize(("joined", "expected"), [(True, {"must"}), (False, set())])
+def test_bipolar_halves_that_hold_pairs_of_their_own(joined, expected):
+    """Each half is a pair that steers its current: the clocks of one steer the other as well, or it has its own."""
+    planted = Planted()
+    for half, own in (("l", 0), ("r", 1)):
+        clock = "" if joined else half
+        cells = (
+            f"t{half} ct{clock} k{half}",
+            f"h{half} ch{clock} k{half}",
+            f"vdd h{half} t{half}",
+            f"k{half} in{half} e{half}",
+        )
+        for number, nets in enumerate(cells):
+            x = 40 * number if not own else 400 - 40 * number + 5 * (number == 2)
+            planted.npn(f"Q{'THEC'[number]}{half}", x, 20, nets)
+        planted.bar(f"R{half}", 200 + 12 * own, -40, 1, 8, f"e{half} vss", upright=False)
+    for track, net in enumerate(planted.ends):
+        planted.comb(net, 5.0 + 0.6 * track, port=net[0] in "civ")
+    assert severities(planted.review(), "axis", "QE") == expected
+
+
 @pytest.mark.parametrize(("sensed", "expected"), [(True, {"must"}), (False, {"should"})])
 def test_the_voltage_between_drains_and_sources_does_not_matter(sensed, expected):
     """The drains of a pair lead to cascodes over ways that differ by half; ports sense their voltages."""
