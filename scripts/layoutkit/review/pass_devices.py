@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from layoutkit.circuit.circuit import Circuit, Device
     from layoutkit.circuit.roles import Roles
-    from layoutkit.review.subject import Subject
+    from layoutkit.circuit.supplies import Supplies
     from layoutkit.technology import Technology
 
 _ANALOG = frozenset({"current_mirror", "differential_pair", "cross_coupled_pair", "cascode_pair", "load_pair"})
@@ -314,17 +314,16 @@ def resistance(device: Device, technology: Technology) -> float | None:
     return float(sheet) * device.l * device.params.get("series", 1) / (device.w * device.m)
 
 
-def exchanged_nets(subject: Subject) -> SymmetryGroup:
+def exchanged_nets(circuit: Circuit, supplies: Supplies, both_ways: frozenset[str]) -> SymmetryGroup:
     """Return the nets that may each be exchanged with one other, and the switches on them: of choppers and samplers.
 
     Nothing else is on these nets. The controls stay, and no switch joins a net with its image.
     """
-    circuit = subject.circuit
     on: dict[str, dict[Hashable, Device]] = {}
     for net, ends in circuit.nets.items():
         devices = [circuit.device(end.device) for end in ends if end.terminal in {"d", "s"}]
         found: dict[Hashable, Device] = {}
-        if net not in subject.supplies and subject.both_ways.issuperset(end.device for end in ends):
+        if net not in supplies and both_ways.issuperset(end.device for end in ends):
             found = {(d.model, d.terminals["g"], d.terminals["b"], d.w, d.l): d for d in devices}
         if 0 < len(ends) == len(found):  # else some are alike, or the net is a control
             on[net] = found

@@ -217,7 +217,8 @@ class SymmetryReview:
     @cached_property
     def _structure(self) -> Constraints:
         """The structure of the circuit, its other halves, and what switches exchange where nothing else is in that."""
-        structure, exchanged = self.subject.structure, exchanged_nets(self.subject)
+        subject, structure = self.subject, self.subject.structure
+        exchanged = exchanged_nets(subject.circuit, subject.supplies, subject.both_ways)
         symmetry = (*self._suggested, *self._halves)
         known = {net for group in symmetry for pair in group.net_pairs for net in pair}
         known.update(name for group in symmetry for name in group.sides)
