@@ -27,7 +27,7 @@ from layoutkit.review.matched_devices import Matching, mixed_channels
 from layoutkit.review.matched_roles import matched_groups
 from layoutkit.review.passives import Passives
 from layoutkit.review.ports_and_cuts import PortsAndCuts
-from layoutkit.review.repeated_cells import arrays_of, cell_numbers, loads, repeated, scattered_units
+from layoutkit.review.repeated_cells import arrays_of, cell_numbers, loads, repeated
 from layoutkit.review.subject import Subject
 from layoutkit.review.symmetric_halves import SymmetryReview
 from layoutkit.review.ways import detours, unlike_rows
@@ -127,7 +127,6 @@ def _review(subject: Subject, not_compared: Sequence[Unjudged]) -> Review:
         *(kind(subject) for kind in _OF_THE_SUBJECT),
         repeated(subject, arrays),
         loads(subject),
-        scattered_units(subject),
         room_and_wells.long_rows(subject, groups),
         room_and_wells.unguarded(subject, groups),
         DeadMetal(subject, groups).findings(),

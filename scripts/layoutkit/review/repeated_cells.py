@@ -12,13 +12,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from layoutkit.circuit.canonical import classes_alike
 from layoutkit.circuit.orientation import is_off
 from layoutkit.circuit.recognise import MODULE_TYPES
-from layoutkit.review.subject import box_around, centre_of, names_of, wire_length
+from layoutkit.review.subject import centre_of, names_of, wire_length
 from layoutkit.review.symmetric_halves import wire_capacitances
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Sequence
-
-    import klayout.db as kdb
 
     from layoutkit.circuit.circuit import Circuit
     from layoutkit.circuit.supplies import Supplies
@@ -27,7 +25,6 @@ if TYPE_CHECKING:
 
 _ONE_ROW_UM = 1.0  # cells whose middles differ by at most this much across lie in one row [um]
 _ACROSS = {"symmetric_pair", "cross_coupled_pair"}  # pairs that may be half in one cell, half in its image
-_FEWEST_UNITS = 8  # diffusions of a transistor from which on they are an array
 _FEWEST_SLICES = 3  # equal parts of a circuit from which on they are an array
 _FEWEST_IN_LINE = 4  # equal stages that drive each other; fewer are the buffer of a signal
 _NEXT = 2.1  # pitches to the next cell of a chain, which may lie folded: 1 3 5 4 2
@@ -86,25 +83,6 @@ def pitch(subject: Subject, cells: Sequence[Cell]) -> list[Remark]:
     row = subject.technology.to_dbu(_ONE_ROW_UM)
     off = subject.um(max(off_pitch([centre_of(cell) for cell in half], row) for half in halves.values()))
     return _found(subject, "", off, cells, f"they miss one pitch by {off:.3g} um")
-
-
-def scattered_units(subject: Subject) -> Iterator[Remark]:
-    """Yield the transistors of many units, each with a diffusion of its own, that lie at no one pitch.
-
-    Those that match others may be spread among the units of these.
-    """
-    row = subject.technology.to_dbu(_ONE_ROW_UM)
-    grouped = {name for group in subject.roles.groups for name in group.devices}
-    for placed in (each for each in subject.placed if each.id not in grouped):
-        units: dict[int, list[kdb.Box]] = defaultdict(list)
-        for finger, box in zip(placed.fingers, placed.boxes, strict=True):
-            if finger.around is not None:
-                units[finger.around.diffusion].append(box)
-        if placed.device.is_mos and len(units) >= _FEWEST_UNITS:
-            middles = [box_around(boxes).center() for boxes in units.values()]
-            off = subject.um(off_pitch([(float(middle.x), float(middle.y)) for middle in middles], row))
-            why = f"the {len(units)} units of {placed.id} miss one pitch by {off:.3g} um"
-            yield from subject.finding("repeated.units", off, why, devices=[placed])
 
 
 def order(subject: Subject, cells: Sequence[Cell]) -> list[Remark]:

@@ -233,14 +233,6 @@ def test_the_channels_of_a_second_stage_and_of_the_loads_that_drive_it(width, fi
     assert severities(wired(planted, vdd=55.0, z=57.0).review(), "group-unlike", "that drive it") == expected
 
 
-@both("repeated.units", "should")
-def test_units_of_a_pass_device_at_no_one_pitch(figure, expected):
-    planted = Planted()
-    for number in range(8):
-        planted.mos(f"M{number}", "nmos", 4 * number + figure * (number == 7), 0, 4, 0.5, "out in vss vss")
-    assert severities(tracks(planted, ports=("out", "in")).review(), "repeated", "units of") == expected
-
-
 @pytest.mark.parametrize(("width", "expected"), [(3.98, {"should"}), (3.8, set())])
 def test_a_pair_whose_widths_differ_by_a_rounding(width, expected):
     review = wired(pair(9.0, w=width)).review()
