@@ -237,7 +237,7 @@ class PortsAndCuts:
         channels = region_of(box for placed in subject.placed for box in placed.boxes if placed.device.is_mos)
         whole = WholeLayout(self.technology, conducting, channels, subject.cell.bbox())
         plain: list[tuple[str, SinglePlace]] = []
-        for net in subject.nets:
+        for net in sorted(subject.nets, key=lambda each: each not in subject.supplies):  # these matter most
             places = single_places(whole, {name: subject.shapes(net, name) for name in conducting})
             weak, carried = self.electrical.weakest(net), self._forced(net, places)
             for each in places:

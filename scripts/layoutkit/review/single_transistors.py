@@ -256,20 +256,25 @@ def along_channels(subject: Subject) -> Iterator[Remark]:
 
 
 def far_taps(subject: Subject) -> list[Remark]:
-    """Return whether channels lie far from any tap, though the process may allow more."""
+    """Return whether channels lie far from any tap of their own body, though the process may allow more."""
     mos = [placed for placed in subject.placed if placed.device.is_mos and not subject.is_idle(placed)]
-    limit, far = subject.limits["rings.taps"], region_of(box for placed in mos for box in placed.boxes)
+    limit, bodies = subject.limits["rings.taps"], defaultdict[tuple[str, str], kdb.Region](kdb.Region)
+    for placed in (each for each in mos if each.device.terminals["b"] in subject.number):
+        layer = "p_tap" if placed.device.type == "nmos" else "n_tap"
+        bodies[placed.device.terminals["b"], layer] += region_of(placed.boxes)
+    parts = [(subject.shapes(*body), channels) for body, channels in bodies.items()]
+    parts = [(taps, channels) for taps, channels in parts if not taps.is_empty()]
     stated = limit.must if limit.should is None else limit.should
-    away = max(stated or 0.0, subject.technology.dbu_um)
-    while stated is not None and not subject.taps.is_empty():
-        farther = far - subject.taps.sized(subject.technology.to_dbu(away))
-        if farther.is_empty():
-            break
-        far, away = farther, 1.1 * away
+    far, away = kdb.Region(), max(stated or 0.0, subject.technology.dbu_um)
+    while stated is not None and parts:
+        reach = subject.technology.to_dbu(away)
+        parts = [(taps, left) for taps, own in parts if not (left := own - taps.sized(reach)).is_empty()]
+        if parts:
+            far, away = region_of(box.bbox() for _, left in parts for box in left.each()), 1.1 * away
     if not limit.beyond(away):
         return []
     devices = [placed for placed in mos if not (region_of(placed.boxes) & far).is_empty()]
-    why = f"channels of {names_of(devices)} lie about {away:.2g} um from the nearest tap of a well or the substrate"
+    why = f"channels of {names_of(devices)} lie about {away:.2g} um from the nearest tap of their well or the substrate"
     return subject.finding("rings.taps", away, why, where=far.bbox(), devices=devices)
 
 

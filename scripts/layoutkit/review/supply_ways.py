@@ -77,8 +77,10 @@ def feet(subject: Subject) -> set[str]:
 
 def supply_necks(subject: Subject) -> Iterator[Remark]:
     """Yield the supplies that a thin wire alone leads to some devices, and those where what switches shares it."""
-    gates = feet(subject)
-    sources = mirrored(subject) | {d.id for d in subject.circuit.devices if d.is_mos and d.terminals["g"] in gates}
+    gates, mos = feet(subject), [device for device in subject.circuit.devices if device.is_mos]
+    below = {d.terminals["s"] for d in mos if d.terminals["d"] == d.terminals["g"]} - subject.supplies.nets  # of diodes
+    sources = mirrored(subject) | {d.id for d in mos if d.terminals["g"] in gates}
+    sources |= {d.id for d in mos if {d.terminals["d"], d.terminals["s"]} & below}
     for net in [net for net in subject.nets if net in subject.supplies]:
         if subject.shapes(net, "contact").count() > MESH_CONTACTS:
             continue

@@ -136,13 +136,19 @@ def test_a_wire_of_its_own_to_what_switches_is_shared_by_nobody():
     assert not severities(shared(squares, apart=True).review(), "supply-drop", "share it")
 
 
-@pytest.mark.parametrize(("gate", "expected"), [("b", {"should"}), ("a", set())])
-def test_a_source_behind_what_switches_on_one_strap(gate, expected):
-    """The strap of an inverter leads on to a tail, whose gate is a port of its own, or the input of the inverter."""
+@pytest.mark.parametrize(
+    ("gate", "above", "expected"),
+    [("b", "c", {"should"}), ("a", "c", set()), ("y", "c", set()), ("y", "o", {"should"})],
+)
+def test_a_source_behind_what_switches_on_one_strap(gate, above, expected):
+    """The strap of an inverter leads on to a tail, whose gate is a port of its own, or a net of the inverter.
+
+    That below a diode is in its voltage, whatever its gate is on.
+    """
     planted = Planted()
     squares = 1.5 * limit("supply-drop.together", "should")
     planted.mos("M1", "nmos", 0, 0, 4, 1, f"t {gate} vss vss")
-    planted.mos("M2", "nmos", 10, 0, 4, 1, "o c t vss")
+    planted.mos("M2", "nmos", 10, 0, 4, 1, f"o {above} t vss")
     planted.mos("M3", "nmos", 20, 0, 4, 1, "y a vss vss")
     planted.mos("M4", "pmos", 20, 20, 4, 1, "y a vdd vdd")
     for net, track in {"t": 8, "o": 9, "c": 10, "y": 12, "a": 13, "b": 14, "vdd": 30}.items():

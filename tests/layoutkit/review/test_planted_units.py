@@ -140,6 +140,20 @@ def test_a_channel_far_from_the_next_tap(figure, expected):
     assert severities(nowhere, "rings", "from the nearest tap") == {"should"}
 
 
+@pytest.mark.parametrize(("kind", "expected"), [("pmos", {"should"}), ("nmos", set())])
+def test_a_tap_of_another_body_is_none(kind, expected):
+    """Beside M2 is a tap of the well of M3, or of the substrate."""
+    planted, far = Planted(), 1.5 * limit("rings.taps", "should")
+    planted.mos("M1", "nmos", 4, 0, 4, 0.5, "y x vss vss")
+    planted.mos("M2", "nmos", far, 10, 4, 1, "out in vss vss")
+    planted.mos("M3", "pmos", far + 6, 10, 4, 0.5, "y x vdd vdd")
+    if kind == "nmos":
+        planted.tap("nmos", "vss", far + 4, 10)
+    review = tracks(planted, ports=("out", "in", "x", "y")).review()
+    found = {e.severity for e in review.findings if "from the nearest tap" in e.why and "M2" in e.devices}
+    assert found == expected
+
+
 @both("flow-order.parts", "should")
 @pytest.mark.parametrize("gate", ["in", "other"])
 def test_an_inverter_with_a_switch_at_each_source(figure, expected, gate):
