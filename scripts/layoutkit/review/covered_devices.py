@@ -311,15 +311,14 @@ def _nets_of(group: MatchedDevices) -> set[str]:
 
 
 class Taps(NamedTuple):
-    """Taps that touch: their box, what is inside, and the contacts that are joined to the port best and worst. [dbu]
+    """Taps that touch: their box, what is inside, and the contact that is joined to the port best. [dbu]
 
-    ``most`` is the resistance from the port to the better one by the best way alone. [ohm]
+    ``most`` is the resistance from the port to it by the best way alone. [ohm]
     """
 
     box: kdb.Box
     devices: list[PlacedDevice]
     near: kdb.Box
-    far: kdb.Box
     most: float
 
     @property
@@ -328,14 +327,13 @@ class Taps(NamedTuple):
         return f"the taps around {names_of(self.devices)}" if self.devices else "taps"
 
     def terminals(self, conductor: str, net: int) -> dict[tuple[str, str], Feeds]:
-        """Return both contacts as terminals of a device that has the name of their place."""
-        places = (("near", self.near.p1), ("far", self.far.p1))
-        return {(str(self.box), end): Feeds(net, {FeedPoint(conductor, at.x, at.y): 1.0}) for end, at in places}
+        """Return the contact as the terminal of a device that has the name of their place."""
+        return {(str(self.box), "near"): Feeds(net, {FeedPoint(conductor, self.near.left, self.near.bottom): 1.0})}
 
 
 @kept
 def far_taps(subject: Subject, net: str) -> list[Taps]:
-    """Return the taps of a supply that a way of much resistance leads to, or inside which there is much."""
+    """Return the taps of a supply that a way of much resistance leads to."""
     if net not in subject.labels or subject.shapes(net, "contact").count() > MESH_CONTACTS:
         return []
     ways, first = from_ports(subject, net), subject.technology.conductors[0].name
@@ -343,40 +341,30 @@ def far_taps(subject: Subject, net: str) -> list[Taps]:
     for tap in (subject.shapes(net, "n_tap") + subject.shapes(net, "p_tap")).merged().each():
         points = (each.bbox().center() for each in (contacts & kdb.Region(tap)).each())
         known = [(ways.ohm(first, kdb.Box(point, point)), point.x, point.y) for point in points]
-        ohms = sorted((ohm, x, y) for ohm, x, y in known if ohm is not None)
-        near, far = (ohms[0][0], ohms[-1][0]) if ohms else (0.0, 0.0)
-        if subject.limits["well-tap.feed"].beyond(near) or subject.limits["well-tap.along"].beyond(far - near):
+        near, x, y = min((each for each in known if each[0] is not None), default=(0.0, 0, 0))
+        if near is not None and subject.limits["well-tap.feed"].beyond(near):
             inside = [placed for placed in subject.placed if tap.bbox().contains(placed.box.center())]
-            best, worst = (kdb.Box(x, y, x, y) for _, x, y in (ohms[0], ohms[-1]))
-            found.append(Taps(tap.bbox(), inside, best, worst, near))
+            found.append(Taps(tap.bbox(), inside, kdb.Box(x, y, x, y), near))
     return found
 
 
 def tap_ways(subject: Subject, networks: Mapping[str, NetNetwork]) -> Iterator[Remark]:
-    """Yield the supplies that reach taps by a way of much resistance, and rings whose far end little metal joins.
+    """Yield the supplies that reach taps by a way of much resistance.
 
     Args:
         subject: The layout.
         networks: The resistances of the supplies, to the contacts of ``far_taps`` as well.
     """
     for net in [net for net in subject.nets if net in networks and far_taps(subject, net)]:
-        ohm = {(each.device, each.terminal): each.ohm for each in networks[net].terminals}
-        known = [(ohm.get((str(t.box), "near")), ohm.get((str(t.box), "far")), t) for t in far_taps(subject, net)]
-        measured = [(near, far, taps) for near, far, taps in known if near is not None and far is not None]
-        feed = [(min(near, taps.most), taps) for near, _, taps in measured]
-        yield from _worst_taps(subject, net, "well-tap.feed", feed)
-        yield from _worst_taps(subject, net, "well-tap.along", [(far - near, taps) for near, far, taps in measured])
-
-
-def _worst_taps(subject: Subject, net: str, limit: str, figures: Iterable[tuple[float, Taps]]) -> list[Remark]:
-    """Return the worst taps of a supply beyond a limit, with the places of the others. [ohm]"""
-    beyond = [each for each in figures if subject.limits[limit].beyond(each[0])]
-    words = _fed if limit == "well-tap.feed" else _along
-    found = [
-        (ohm, Spot(taps.box, words(subject, net, ohm, taps), f"{taps.name} ({ohm:.3g} ohm)")) for ohm, taps in beyond
-    ]
-    devices = list(dict.fromkeys(placed for _, taps in beyond for placed in taps.devices))
-    return worst_first(subject, limit, found, devices=devices, nets=[net], cause=f"{limit} {net}")
+        known = {each.device: each.ohm for each in networks[net].terminals if each.terminal == "near"}
+        feed = [(ohm, taps) for taps in far_taps(subject, net) if (ohm := known.get(str(taps.box))) is not None]
+        feed = [(min(ohm, taps.most), taps) for ohm, taps in feed]
+        beyond = [each for each in feed if subject.limits["well-tap.feed"].beyond(each[0])]
+        found = [
+            (ohm, Spot(taps.box, _fed(subject, net, ohm, taps), f"{taps.name} ({ohm:.3g} ohm)")) for ohm, taps in beyond
+        ]
+        devices = list(dict.fromkeys(placed for _, taps in beyond for placed in taps.devices))
+        yield from worst_first(subject, "well-tap.feed", found, devices=devices, nets=[net], cause=f"taps of {net}")
 
 
 def _fed(subject: Subject, net: str, ohm: float, taps: Taps) -> str:
@@ -389,11 +377,6 @@ def _fed(subject: Subject, net: str, ohm: float, taps: Taps) -> str:
     through = [p for _, hole in rings for p in subject.placed if hole.inside(p.box.center()) and p not in taps.devices]
     words = f"{ohm:.3g} ohm lie between the port of {net} and {taps.name}: the best way has {way.words(subject)}"
     return words + f", and passes the ring of {names_of(through)}" * bool(through)
-
-
-def _along(subject: Subject, net: str, ohm: float, taps: Taps) -> str:
-    first = subject.technology.conductors[0].name
-    return f"of {taps.name} on {net}, the far end is joined only by {first}, {ohm:.3g} ohm from the end that is fed"
 
 
 def joined_rings(subject: Subject) -> Iterator[Remark]:
