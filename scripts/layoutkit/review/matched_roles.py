@@ -216,8 +216,15 @@ def matched_groups(subject: Subject) -> list[MatchedDevices]:
     new = [MatchedDevices(_RATIO, True, each, each) for each in steps if not any(own.issuperset(each) for own in known)]
     for group in (*new, *_below(subject, list(found.values())), *_unrecognised(subject, list(found.values()))):
         found.setdefault(frozenset(placed.index for placed in group.devices), group)
-    logic = set_by_logic(subject)
-    return [found[key] for key in sorted(found, key=sorted) if not logic.issuperset(p.id for p in found[key].devices)]
+    free = (set_by_logic(subject), pseudo_resistors(subject))
+    groups = [found[key] for key in sorted(found, key=sorted)]
+    return [group for group in groups if not any(own.issuperset(p.id for p in group.devices) for own in free)]
+
+
+def pseudo_resistors(subject: Subject) -> set[str]:
+    """Return the diodes in wells of their own on signals: large resistances of no exact value, apart as wells are."""
+    nets = [(placed.id, placed.device.terminals) for placed in subject.placed if placed.device.is_mos]
+    return {name for name, n in nets if n["d"] == n["g"] and n["s"] == n["b"] and n["b"] not in subject.supplies}
 
 
 def _unrecognised(subject: Subject, known: Sequence[MatchedDevices]) -> Iterator[MatchedDevices]:

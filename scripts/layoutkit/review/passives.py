@@ -29,6 +29,7 @@ _BANK_UM = 5.0
 """Gap within which bars and plates are one bank. [um]"""
 _ROWS_UM = 20.0
 """Gap between the rows of one array, where wires may lie. [um]"""
+_ARRAYS_UM = 10.0  # gap that may part two arrays [um]
 _MATRIX = 4
 """Rows and columns from which on plates at one pitch are an array without a frame of dummies."""
 _END_UM = 2.0
@@ -80,7 +81,6 @@ class Passives:
             if self._sets_current(chain) or sum(len(placed.boxes) for placed in chain.devices) >= _LONG_STRING:
                 yield from self.bare_ends(chain)
         yield from self.turned()
-        yield from self.short()
         yield from self.equal_apart()
         yield from self.strewn()
         yield from self.strays()
@@ -159,15 +159,6 @@ class Passives:
             why = f"{names_of(few)} {'lies' if len(few) == 1 else 'lie'} across {names_of(others)} of the same kind"
             yield from self.subject.finding("passives.turned", len(few), why, devices=few)
 
-    def short(self) -> Iterator[Remark]:
-        """Yield the resistors of several bars in series that are shorter than wide: their heads count as much."""
-        for placed in self.subject.placed:
-            bars, squares = placed.fingers, [finger.l_um / finger.w_um for finger in placed.fingers]
-            if placed.device.type != "resistor" or self.subject.is_idle(placed) or len(bars) < _LONG_STRING:
-                continue
-            why = f"{placed.id} is drawn as {len(bars)} bars {bars[0].l_um:g} um long and {bars[0].w_um:g} um wide"
-            yield from self.subject.finding("passives.short", min(squares), why, devices=[placed])
-
     def _divides(self, chain: MatchedDevices) -> bool:
         """Return whether a gate or base senses a voltage between resistors of one width in series."""
         ends = Counter(net for placed in chain.devices for net in self._ends(placed))
@@ -202,8 +193,12 @@ class Passives:
 
     def _array(self, group: MatchedDevices) -> list[kdb.Box]:
         """Return the plates of the array that a group fills at one pitch; none unless it is large or in a frame."""
+        reaches = (self.subject.technology.to_dbu(gap) // 2 for gap in (_ROWS_UM, _ARRAYS_UM))
+        return next((found for half in reaches if (found := self._array_within(group, half))), [])
+
+    def _array_within(self, group: MatchedDevices, half: int) -> list[kdb.Box]:
         units = [box for placed in group.devices for box in placed.boxes]
-        size, half = (units[0].width(), units[0].height()), self.subject.technology.to_dbu(_ROWS_UM) // 2
+        size = (units[0].width(), units[0].height())
         alike = {(box.left, box.bottom): box for box in units}
         kind = group.devices[0].device.type
         others = [box for placed in self.subject.placed if placed.device.type == kind for box in placed.boxes]

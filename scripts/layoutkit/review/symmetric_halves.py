@@ -19,6 +19,7 @@ from layoutkit.review.matched_roles import (
     are_mixed,
     are_moved,
     axis_of,
+    pseudo_resistors,
     set_by_logic,
     signal_halves,
 )
@@ -94,6 +95,7 @@ class SymmetryReview:
         said |= subject.both_ways | self._logic
         said.update(placed.id for stage in subject.stages if is_gate(stage) for placed in stage)
         said.update(p.id for p in subject.placed if p.device.terminals.get("g") in roles.clocks or subject.is_idle(p))
+        said |= pseudo_resistors(subject)
         bars = [p for p in subject.placed if p.device.type == "resistor" and not only_to_capacitors(subject, p)]
         for placed in (p for p in subject.placed if p.id not in said and (p.device.is_mos or p in bars)):
             for image in (each for each in subject.images(placed) if placed.index < each.index):

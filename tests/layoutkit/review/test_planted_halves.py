@@ -91,6 +91,22 @@ def test_capacitors_that_each_hang_on_one_input_of_a_pair(side, dy, expected):
     assert severities(planted.review(), "axis", "Cin") == expected
 
 
+@pytest.mark.parametrize("own", [True, False])
+def test_diodes_in_wells_of_their_own_may_lie_apart(own):
+    """They are the large resistances at both inputs of a pair; in the well of a supply they would load it."""
+    planted = pair()
+    for number, (net, x) in enumerate((("inp", -30), ("inn", 30))):
+        body = net if own else "vdd"
+        planted.mos(f"MR{number}", "pmos", x, 30, 2, 1, f"x{number} x{number} {net} {body}")
+        planted.mos(
+            f"MS{number}", "pmos", x + 10, 30, 2, 1, f"x{number} x{number} y{number} {f'y{number}' if own else 'vdd'}"
+        )
+    tracks = {"outp": 24.0, "outn": 25.0, "inp": 18.0, "inn": 19.0, "tail": 7.0, "bias": -3.0, "vss": -5.0}
+    for track, net in enumerate(planted.ends):
+        planted.comb(net, tracks.get(net, 40.0 + track), port=net not in {"tail", "x0", "x1"})
+    assert severities(planted.review(), "group-apart", "halves that must match") == (set() if own else {"must"})
+
+
 @pytest.mark.parametrize(("joined", "expected"), [(True, {"must"}), (False, set())])
 def test_bipolar_halves_that_hold_pairs_of_their_own(joined, expected):
     """Each half is a pair that steers its current: the clocks of one steer the other as well, or it has its own."""

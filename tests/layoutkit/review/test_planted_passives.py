@@ -241,6 +241,19 @@ def test_an_array_in_a_frame_of_dummies_is_one_place(missing, gap, places, dummi
     assert severities(review, "passives", f"have {12 - len(missing)} dummies around 4 units") == dummies
 
 
+@pytest.mark.parametrize(("gap", "expected"), [(11.0, set()), (9.0, {"must"})])
+def test_arrays_of_plates_beside_each_other(gap, expected):
+    """Two by two units in a frame; so far beside it lies another array of dummies at a pitch of its own."""
+    planted = bank([(8.0 * x, 14.0 * y) for y in (1, 2) for x in (1, 2)])
+    frame = [(8.0 * x, 14.0 * y) for x in range(4) for y in range(4) if {x, y} & {0, 3}]
+    for left, low in [*frame, *((29 + gap + 8.0 * x, 14.0 * y) for x in range(2) for y in range(4))]:
+        planted.plate("", left, low, 5, "tied tied")
+        planted.cards.pop()
+        planted.box("Metal5", left - 0.8, low - 0.8, left + 1, low + 1, "tied")
+        planted.square("Via4", left - 0.5, low - 0.5, 0.26)
+    assert severities(planted.review(), "passives", "are split over") == expected
+
+
 @pytest.mark.parametrize(("missing", "expected"), [(set(), set()), ({(1, 0)}, {"must"})])
 def test_units_at_the_edge_of_an_array_of_dummies_are_in_one_place(missing, expected):
     """Units at three corners and one side of nine places, dummies at the others; rows lie 5.5 um apart."""

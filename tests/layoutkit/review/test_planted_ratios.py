@@ -51,21 +51,6 @@ def test_blocks_of_a_ratio(figure, expected, mixed):
     assert found == (set() if mixed else expected)
 
 
-@both("passives.short", "should")
-@pytest.mark.parametrize("bars", [3, 4])
-def test_bars_shorter_than_wide(figure, expected, bars):
-    planted = Planted()
-    nets = ["a", *(f"n{number}" for number in range(bars - 1)), "b"]
-    for number in range(bars):
-        low = number + number % 2
-        planted.bar(f"R{number}", 3 * number, 0, 1, figure, f"{nets[low]} {nets[2 * number + 1 - low]}")
-    for number, net in enumerate(nets):
-        planted.comb(net, 10 + number if number % 2 else -4 - number, port=net in {"a", "b"})
-    planted.comb("vss", -20)
-    text = f".subckt TOP a b vss\nR a b vss ppolyf_u W=1u L={figure * bars}u\n.ends\n"
-    assert severities(planted.review(text), "passives", "um long and") == (expected if bars > 3 else set())
-
-
 @pytest.mark.parametrize(("gate", "expected"), [("n2", {"should"}), ("in", set())])
 def test_a_resistor_into_which_a_mirror_copies_the_current_of_another_one(gate, expected):
     """R1 is at the emitter of a source of current, R2 at a mirror of that or at a stage; they are 10 and 15 um long."""
