@@ -78,11 +78,16 @@ class Coupling:
     @cached_property
     def disturbed(self) -> dict[frozenset[str], list[Remark]]:
         """The findings on quiet nets beside loud ones; only nets that swing to the rails disturb current sources."""
-        found = {}
+        circuit, image, found = self.subject.circuit, self.subject.images_by_name, {}
+        driven = [device for device in circuit.devices if device.is_mos and device.id not in self.subject.both_ways]
+        ends = [{each.terminals["s"], each.terminals["d"]} for each in driven]  # its current drives both
+        ports = {net: {end.device for end in circuit.nets[net]} for net in circuit.ports}
+        common = {net for net, own in ports.items() if own == {image.get(name) for name in own}}  # to both halves alike
+        mild = self.still | self.slow | common
         for loud, quiet in product(self.subject.in_order(self.loud), self.subject.in_order(self.quiet | self.still)):
             pair, images = frozenset((quiet, loud)), self.subject.net_images.get(quiet) == loud
             if not images and pair not in self._joined and not (quiet in self.still and loud in self.outputs):
-                found[pair] = self.coupling(quiet, loud, must=quiet not in self.still | self.slow)
+                found[pair] = self.coupling(quiet, loud, must=quiet not in mild and pair not in ends)
         return {pair: remarks for pair, remarks in found.items() if remarks}
 
     def coupling(self, quiet: str, loud: str, *, must: bool) -> list[Remark]:
@@ -106,9 +111,16 @@ class Coupling:
             if close := told(limit, near, around, f"within {_NEAR_UM:g} um of {loud}"):
                 return close
         if not found and loud in subject.roles.clocks:
-            length, place, near, around = self.along(quiet, loud, kdb.Region())  # also at the devices on both
-            length, place = max((length, place), (near, around), key=lambda each: each[0])
-            return told("coupling.clock", length, place, f"beside clock {loud}, also at the devices on both")
+            whole, spot, near, around = self.along(quiet, loud, kdb.Region())  # also at the devices on both
+            whole, spot = max((whole, spot), (near, around), key=lambda each: each[0])
+            if close := told("coupling.clock", whole, spot, f"beside clock {loud}, also at the devices on both"):
+                return close
+        if not found and quiet in self.quiet:
+            words = (
+                f"{loud} runs {subject.um(length):.3g} um beside or over {quiet}, an input or a node of high impedance"
+            )
+            nets = [quiet, loud]
+            return subject.finding("coupling.short", subject.um(length), words, where=place, nets=nets, cause="short")
         if not found or not must or found[0].severity == "must":
             return found
         share = length / sum(wire_length(piece) for metal in subject.metal(quiet).values() for piece in metal.each())

@@ -59,7 +59,6 @@ class CoveredDevices:
             stages = [module.devices] if module.type == "inverter" else module.properties.get("stages", ())
             for stage in stages:
                 yield from self.over_logic(self.subject.devices(stage))
-        yield from self.over_switches()
         for placed in self.subject.placed:
             if placed.device.type == "resistor":
                 yield from self.over_resistor(placed)
@@ -132,17 +131,6 @@ class CoveredDevices:
             return []
         return self._through(stage, self.coupling.quiet - own, f"over {names_of(stage)}", gap_um=0.0)
 
-    def over_switches(self) -> Iterator[Remark]:
-        """Yield remarks on clocks and controls over switches of analog signals at ports that they do not control."""
-        known = {placed: {*placed.device.terminals.values()} for placed in self.subject.placed}
-        for placed in self.subject.placed:
-            if placed.device.is_mos and any(
-                map(self.coupling.is_passed_on, placed.ends & {*self.subject.circuit.ports})
-            ):
-                gate = placed.device.terminals["g"]
-                own = {net for p, nets in known.items() if p.ends == placed.ends or gate in nets for net in nets}
-                yield from self._through([placed], self.coupling.loud - own, f"through switch {placed.id}")
-
     def covered(self, group: MatchedDevices) -> list[Remark]:
         """Return whether foreign wires, or own ones above the straps, cover some devices more than others."""
         own = _nets_of(group)
@@ -159,9 +147,9 @@ class CoveredDevices:
         if group.words != PAIR or not any(a.box.overlaps(b.box) for a, b in combinations(group.devices, 2)):
             return []
         hull = box_around(placed.box for placed in group.devices)
-        near, middle = hull.enlarged(reach, reach), hull.center()
+        near, middle = (hull.enlarged(reach, 0), hull.enlarged(0, reach)), hull.center()  # of the same rows
         gates = region_of([box for placed in group.devices for box in placed.boxes])
-        gates += region_of(box for box in subject.idle_boxes if box.touches(near))
+        gates += region_of(box for box in subject.idle_boxes if any(map(box.overlaps, near)))
         wires = self._over(gates, {*subject.nets} - (_nets_of(group) - subject.supplies.nets))
         over, around, found = region_of(()), gates.bbox(), list[tuple[float, float, str, str]]()
         for region in wires.values():

@@ -129,6 +129,7 @@ class Subject:
     def __init__(
         self, result: LvsResult, circuit: Circuit, constraints: Constraints | None, limits: Mapping[str, Limit]
     ) -> None:
+        self.answers: dict[Hashable, Any] = {}
         self.extraction = result.extraction
         self.technology: Technology = self.extraction.technology
         self.circuit, self.limits = circuit, limits
@@ -142,10 +143,12 @@ class Subject:
         self.placed = self._placed(result)
         self.by_name = {name: placed for placed in self.placed for name in placed.names}
         self.by_key = {placed.key: placed for placed in self.placed}
-        self.box = self.cell.bbox()
+        self.box, drawn = self.cell.bbox(), self.metal_box + box_around(placed.box for placed in self.placed)
+        left, right, bottom, top = self.margins(drawn).values()
+        if 2 * min(left, right) > 3 * drawn.width() or 2 * min(bottom, top) > 3 * drawn.height():
+            self.box = drawn  # the boundary is made for more
         self.core = box_around(placed.box for placed in self.placed if placed.device.is_mos)
         self.unjudged: list[Unjudged] = []
-        self.answers: dict[Hashable, Any] = {}
 
     def _placed(self, result: LvsResult) -> tuple[PlacedDevice, ...]:
         keys = {index: name for name, (index, _) in self.found.sources.items()}

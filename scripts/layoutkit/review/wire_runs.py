@@ -452,11 +452,11 @@ class WireRuns:
         """The working transistors, with their nets and those of their groups."""
         related: dict[int, set[str]] = defaultdict(set)
         for group in (group for group in self.groups if group.words != LOAD_DIODES):  # they belong to two mirrors
-            nets = {net for each in group.relatives for net in each.device.terminals.values()}
+            nets = {net for each in group.relatives for net in _wired(each)}
             for placed in group.devices:
                 related[placed.index] |= nets
         working = (each for each in self.subject.placed if each.device.is_mos and not self.subject.is_idle(each))
-        return [(placed, {*placed.device.terminals.values(), *related[placed.index]}) for placed in working]
+        return [(placed, {*_wired(placed), *related[placed.index]}) for placed in working]
 
     @cached_property
     def _channels(self) -> kdb.Shapes:
@@ -466,6 +466,11 @@ class WireRuns:
             for box in placed.boxes:
                 found.insert(kdb.BoxWithProperties(box, number))
         return found
+
+
+def _wired(placed: PlacedDevice) -> set[str]:
+    """Return the nets of a transistor but for that of its body, which no wire over it feeds."""
+    return {net for end, net in placed.device.terminals.items() if end != "b"}
 
 
 def _thick(boxes: Iterable[kdb.Box]) -> kdb.Region:

@@ -68,6 +68,22 @@ def test_a_supply_over_one_edge_of_a_crossed_pair(figure, expected, alike):
     assert severities(planted.review(), "foreign-over-gates", "half of") == (set() if alike else expected)
 
 
+@pytest.mark.parametrize(("y", "expected"), [(25, set()), (19.5, {"should"})])
+def test_a_supply_over_a_dummy_counts_in_the_rows_of_the_pair(y, expected):
+    """The dummy is to the side of the upper row, or above that."""
+    planted = crossed_pair()
+    planted.mos("MD", "nmos", -2.4, y, 4, 1, "vss vss vss vss")
+    planted.box("Metal1", -2.4, y, -0.2, y + 4.8, "vss")
+    planted.box("Metal1", -2.1, 4.9, -1.9, y + 1, "vss")
+    planted.box("Metal5", -3, y - 1, 0.3, y + 5, "vss")
+    planted.square("Via4", -2.8, y - 0.8, 0.02)
+    planted.box("Metal4", -4, y - 1, -2.6, y - 0.6, "vss")
+    planted.via3("vss", -3.5, y - 0.8)
+    planted.box("Metal3", -3.7, -5, -3.3, y - 0.4, "vss")
+    planted.box("Metal3", -3.7, -5 - WIRE / 2, 3, -5 + WIRE / 2, "vss")
+    assert severities(planted.review(), "foreign-over-gates", "half of") == expected
+
+
 @both("passives.noise", "should")
 @pytest.mark.parametrize(("bottom", "net", "is_found"), [
     ("b", "x", True), ("b", "ib", False), ("vss", "in", True), ("vss", "x", False),

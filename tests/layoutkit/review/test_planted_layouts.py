@@ -1221,6 +1221,14 @@ def test_aspect(figure, expected):
     assert severities(planted.review(), "room", "as long as") == expected
 
 
+@pytest.mark.parametrize(("below", "expected"), [(20, {"must"}), (60, set())])
+def test_a_boundary_far_from_all_that_is_drawn_is_no_outline(below, expected):
+    """The transistors lie in the middle of a boundary that is made for more of them, or at its lower side."""
+    planted = crowd()
+    planted.box("PR_bndry", -5, -15 - below, 35, 100)
+    assert severities(planted.review(), "room", "as long as") == expected
+
+
 @pytest.mark.parametrize(("gate", "high", "expected"), [("b", 9, {"must"}), ("a0", 9, set()), ("a0", 11, {"must"})])
 def test_the_height_of_logic_is_that_of_its_library(gate, high, expected):
     """Four inverters in a row; the gate of one transistor is on another input than that of its complement."""
@@ -1671,10 +1679,14 @@ def test_much_dead_metal(figure, expected):
     assert severities(planted.review(), "dead-metal", "of the area") == expected - {"should"}
 
 
-@both("coupling", "must", "should")
-def test_an_input_beside_an_output(figure, expected):
+@pytest.mark.parametrize(
+    ("figure", "source", "expected"),
+    [(4.5, "vss", set()), (5.5, "vss", {"should"}), (22.0, "vss", {"must"}), (22.0, "inp", {"should"})],
+)
+def test_an_input_beside_an_output(figure, source, expected):
+    """The current of M5 may flow from the output to the input: it drives both."""
     planted = pair()
-    planted.mos("M5", "nmos", 20, 0, 2, 0.5, "z outp vss vss")
+    planted.mos("M5", "nmos", 20, 0, 2, 0.5, f"z outp {source} vss")
     planted.mos("M6", "pmos", 25, 11, 4, 0.5, "z outp vdd vdd")
     wired(planted, z=32.0, vdd=34.0, outp=24.0)
     x = 40.0

@@ -281,6 +281,30 @@ def test_a_charge_between_switches_and_a_plate_is_quiet(monkeypatch, held):
     assert ("x" in quiet) is not held
 
 
+@pytest.mark.parametrize(("other", "expected"), [("ref", {"should"}), ("b", {"must"})])
+def test_a_clock_beside_a_port_of_both_halves(other, expected):
+    """Two switches and plates hold charges against one port, so that both get the same, or against a port each."""
+    planted = Planted()
+    for number, (net, far) in enumerate((("p", "ref"), ("n", other))):
+        planted.mos(f"M{number}", "nmos", 20.0 * number, 0, 2, 0.5, f"{net} clk {far} vss")
+        planted.plate(f"C{number}", 80.0 * number - 40, 60, 20, f"{net} {far}")
+        for each, level in ((net, "Metal5"), (far, "Metal4")):
+            x, track = planted.ends[each][-1][0], 10 + [*planted.ends].index(each)
+            planted.via3(each, x, track)
+            planted.square("Via4", x, track, 0.26)
+            planted.box(level, x - 0.2, track - 0.2, x + 0.2, 62, each)
+            planted.box(level, (x - 0.2, -21)[not number], 61.6, (x + 0.2, 41)[number], 62, each)
+    for track, net in enumerate(planted.ends):
+        planted.comb(net, 10.0 + track)
+    low, left = (10.0 + [*planted.ends].index(net) for net in ("ref", "clk"))
+    planted.box("Metal3", 20, low - WIRE / 2, 80, low + WIRE / 2, "ref")
+    planted.box("Metal3", 20, left - WIRE / 2, 90, left + WIRE / 2, "clk")
+    planted.box("Metal3", 90, min(low, left) - 1, 90.4, max(low, left) + 1, "clk")
+    planted.box("Metal3", 60, low - 1.5 * WIRE - 0.4, 90.4, low - WIRE / 2 - 0.4, "clk")
+    found = [each for each in planted.review().findings if each.id == "coupling" and each.why.startswith("ref runs")]
+    assert {each.severity for each in found} == expected
+
+
 @pytest.mark.parametrize(
     ("figure", "expected"),
     [(limit("coupling.charge", "should") * 0.9, set()), (limit("coupling.charge", "must") * 0.9, {"should"}),
@@ -453,6 +477,7 @@ def lead_beside(planted, figure):
         planted.square("Via2", 39.8, y, 0.26)
     planted.box("Metal2", 39.66, 18.9, 39.94, 32.2, "z")
     planted.box("Metal3", 39.6, 18.94, 39.6 + figure, 19.22, "z")
+    planted.box("Metal3", 40, 18 - WIRE / 2, 85, 18 + WIRE / 2, "inp")
     return severities(planted.review(), "coupling", "within 1 um of")
 
 

@@ -102,20 +102,21 @@ def test_a_long_wire_is_named_with_what_it_passes(along, low):
 
 
 @both("coupling.supply", "should")
-@pytest.mark.parametrize("source", ["vss", "vdd"])
+@pytest.mark.parametrize("source", ["vss", "vdd", "body"])
 def test_a_supply_over_a_transistor_that_is_not_on_it(figure, expected, source):
-    """M5 is on the ground alone, or a follower on the power above it."""
+    """M5 is on the ground alone, or a follower on the power above it; a supply that only holds its body is foreign."""
     planted = stages()
-    planted.mos("M5", "nmos", 24, 2, 16, 0.5, "w q vss vss" if source == "vss" else "vdd q w vss")
-    for net, track in (("w", 24), ("q", 26), ("vss", -4)):
+    nets = {"vss": "w q vss vss", "vdd": "vdd q w vss", "body": "w q u vdd"}
+    planted.mos("M5", "pmos" if source == "body" else "nmos", 24, 2, 16, 0.5, nets[source])
+    for net, track in [("w", 24), ("q", 26), ("vss", -4), ("u", 28)][: 3 + (source == "body")]:
         planted.comb(net, track)
     planted.box("Metal3", planted.ends["vdd"][0][0], 30 - WIRE / 2, 26.2, 30 + WIRE / 2, "vdd")
-    if source == "vdd":
+    if source != "vss":
         planted.comb("vdd", 30)
     planted.via3("vdd", 24.8, 30)
     planted.box("Metal4", 24.7, 18 - figure, 24.98, 30, "vdd")
     found = severities(planted.review(), "coupling", "vdd runs")
-    assert found == (expected if source == "vss" else set())
+    assert found == (set() if source == "vdd" else expected)
 
 
 @pytest.mark.parametrize(("load", "expected"), [("bp", {"should"}), ("q", set())])
