@@ -201,12 +201,15 @@ def _weakest(subject: Subject, net: str, found: Iterable[Neck], others: _Drive) 
 def thin_links(subject: Subject) -> Iterator[Remark]:
     """Yield the signals whose current has to pass a wire much thinner than the straps that it joins.
 
-    The current is a good part of what the wire may carry, but not too much for it, which others tell.
+    The current is a good part of what the wire may carry, but not too much for it, which others tell. Between a pair
+    and its tail, half of that part and shorter wires count.
     """
-    technology = subject.technology
-    least = subject.limits["electromigration.part"].should or 0.0
+    technology, part = subject.technology, subject.limits["electromigration.part"].should or 0.0
+    pairs = (subject.devices(each.devices) for each in subject.roles.groups if each.type == "differential_pair")
+    tails = {placed.device.terminals.get("s") for pair in pairs for placed in pair}
     for net in [net for net in subject.nets if net not in subject.supplies]:
         ends = {p: points for p, points in current_ends(subject, net).items() if points and subject.current(p)}
+        least = part / 2 if net in tails else part
         drawn = [technology.conductor(name) for name in subject.metal(net)]
         narrow = min((each.current_ma(each.width * technology.dbu_um) or inf for each in drawn), default=inf)
         too_little = 1000 * sum(subject.current(placed) or 0.0 for placed in ends) < least * narrow
@@ -218,7 +221,7 @@ def thin_links(subject: Subject) -> Iterator[Remark]:
             allowed = technology.conductor(neck.conductor).current_ma(subject.um(neck.width)) or inf
             carried = 1000 * sum(subject.current(placed) or 0.0 for placed in neck.devices)
             figure, long = neck.squares * carried / allowed, subject.um(neck.length) >= _THIN_UM
-            if least <= carried / allowed < 1.0 and figure >= _THIN and long:
+            if least <= carried / allowed < 1.0 and (neck.squares if net in tails else figure * long) >= _THIN:
                 found.append((figure, carried, neck))
         if not found:
             continue

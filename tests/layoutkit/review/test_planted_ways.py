@@ -147,6 +147,33 @@ def test_a_short_thin_link_that_carries_half_of_what_it_may(squares, expected):
     assert not severities(planted.review(constraints=asked), "electromigration", "its widest strap")
 
 
+@pytest.mark.parametrize(("squares", "part", "source", "expected"), [
+    (9, 0.15, "t", {"should"}), (3, 0.15, "t", set()), (9, 0.08, "t", set()), (9, 0.15, "vss", set()),
+])  # fmt: skip
+def test_a_short_thin_link_between_a_pair_and_its_tail(squares, part, source, expected):
+    """From about five squares and a tenth of what it may carry on; two transistors with other sources are no pair."""
+    planted, x = Planted(), 40 - 0.3 * squares
+    planted.mos("M1", "nmos", 0, 0, 4, 1, f"{'on' if source == 't' else 't'} ip {source} vss")
+    planted.mos("M2", "nmos", x - 6, 0, 4, 1, f"{'op' if source == 't' else 't'} in {source} vss")
+    planted.mos("M3", "nmos", 40, 0, 4, 1, "t b vss vss")
+    near = [end for end in planted.ends["t"] if end[0] < x]
+    far = [end for end in planted.ends["t"] if end[0] >= x]
+    left, right = max(place for place, _ in near), min(place for place, _ in far)
+    planted.comb("t", 12, left=-1, right=left + 1, width=2, port=False)
+    planted.box("Metal3", right - 0.5, 11, right + 1, 13, "t")
+    planted.box("Metal2", right - 0.2, 3, right + 1.8, 13, "t")
+    middle = right - 0.5 - 0.3 * squares
+    planted.box("Metal3", left, 11, middle, 13, "t")
+    planted.box("Metal4", middle - 0.4, 11.85, right - 0.1, 12.15, "t")
+    for x in (middle - 0.2, right - 0.3):
+        planted.square("Via3", x, 12, 0.26)
+    for number, net in enumerate(("ip", "in", "b", "vss", "on", "op")):
+        if net in planted.ends:
+            planted.comb(net, -4 - number)
+    asked = {"device_currents": [{"device": "M3", "current": part * METAL3.current_ma(0.3) * 1e-3}]}
+    assert severities(planted.review(constraints=asked), "electromigration", "its widest strap") == expected
+
+
 def plated(loop, second=False):
     """Return a transistor whose drain a wire joins to the far side of a plate, so much farther to the right and back.
 
