@@ -11,7 +11,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from functools import cached_property
 from heapq import heappop, heappush
-from itertools import product
+from itertools import islice, product
 from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -207,24 +207,31 @@ class Ways:
         box, (x, y) = self.boxes[node[0]], apart(self.found[node][1], place)
         return self.sheets[self.pieces.pieces[node[0]][0]] * (x / max(1, box.height()) + y / max(1, box.width()))
 
-    def nearest(self, place: kdb.Box) -> tuple[Place, int]:
-        """Return where a straight wire to a place would make the way there shortest, and its length. [dbu]"""
-        boxes, lengths = self._entries
+    def lengths(self, conductor: str, place: kdb.Box) -> tuple[int, int, Place] | None:
+        """Return the length of the way to a place, of the shortest one with a straight wire there, and from where.
+
+        None where no metal leads to the place. [dbu]
+        """
+        found, (number, boxes, lengths) = self._at(conductor, place), self._entries
+        if found is None:
+            return None
         x, y = place.center().x, place.center().y
         gaps = np.maximum(0, np.maximum(boxes[:, 0] - x, x - boxes[:, 2]))
         gaps += np.maximum(0, np.maximum(boxes[:, 1] - y, y - boxes[:, 3]))
         best = int(np.argmin(lengths + gaps))
-        piece = [*self.found][best][0]
-        return (self.pieces.pieces[piece][0], kdb.Box(*map(int, boxes[best]))), int(lengths[best] + gaps[best])
+        whole = int(lengths[number[found[1]]]) + sum(apart(self.found[found[1]][1], place))
+        node = next(islice(number, best, None))
+        return whole, int(lengths[best] + gaps[best]), (self.pieces.pieces[node[0]][0], self.found[node][1])
 
     @cached_property
-    def _entries(self) -> tuple[np.ndarray, np.ndarray]:
-        """Where the ways enter each stretch, and how long they are up to there. [dbu]"""
+    def _entries(self) -> tuple[dict[_Node, int], np.ndarray, np.ndarray]:
+        """The number of each stretch, where the ways enter it, and how long they are up to there. [dbu]"""
         lengths: dict[_Node, int] = {}
         for node, (_, entry, before) in self.found.items():  # in the order of their resistance
             lengths[node] = 0 if before is None else lengths[before] + sum(apart(self.found[before][1], entry))
         boxes = [(box.left, box.bottom, box.right, box.top) for _, box, _ in self.found.values()]
-        return np.array(boxes, dtype=np.int64).reshape(-1, 4), np.array([*lengths.values()], dtype=np.int64)
+        number = {node: place for place, node in enumerate(lengths)}
+        return number, np.array(boxes).reshape(-1, 4), np.array([*lengths.values()])
 
     def _at(self, conductor: str, place: kdb.Box) -> tuple[float, _Node] | None:
         """Return the resistance to a place of a conductor, and the stretch there that has it."""
@@ -319,20 +326,19 @@ def detours(subject: Subject) -> Iterator[Remark]:
     for net in [net for net in subject.nets if net in subject.supplies and net in subject.labels]:
         if subject.shapes(net, "contact").count() > MESH_CONTACTS:
             continue
-        ways, far = from_ports(subject, net), dict[PlacedDevice, tuple[float, WireWay, Place, int]]()
+        ways, far = from_ports(subject, net), dict[PlacedDevice, tuple[float, kdb.Box, int, Place]]()
         for (placed, end), feeds in subject.feeds(net).items():
             if not placed.device.is_mos or end not in placed.device.kind.ends or subject.is_idle(placed):
                 continue
             places = [kdb.Box(at.x, at.y, at.x, at.y) for at in feeds.points if at.conductor == first]
-            led = [(way, *ways.nearest(at)) for at in places if (way := ways.to(first, at)) is not None]
+            led = [(*known, at) for at in places if (known := ways.lengths(first, at)) is not None]
             if led:
-                way, near, least = min(led, key=lambda each: (each[0].length - each[2], each[0].length))
-                beyond = way.length - least
-                if subject.um(beyond) > _SUPPLY_UM and share.beyond(beyond / side):
-                    far[placed] = way.length / max(least, 1), way, near, least
+                length, least, near, at = min(led, key=lambda each: (each[0] - each[1], each[0]))
+                if subject.um(length - least) > _SUPPLY_UM and share.beyond((length - least) / side):
+                    far[placed] = length / max(least, 1), at, least, near
         order = sorted(filter(lambda p: limit.beyond(far[p][0]), far), key=lambda p: (-far[p][0], p.index))
-        if order:
-            times, way, (on, place), least = far[order[0]]
+        if order and (way := ways.to(first, far[order[0]][1])) is not None:
+            times, _, least, (on, place) = far[order[0]]
             why = f"{net} reaches {names_of(order)} by a detour: {way.words(subject)}, to {order[0].id}, where "
             why += f"{subject.um(least):.3g} um would do, by its {on} at ({_at(subject, place)})"
             yield from subject.finding(
