@@ -23,7 +23,6 @@ from layoutkit.review.ways import MESH_CONTACTS, Extents, Ways, apart, from_port
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from layoutkit.extract.extracted import DrawnFinger
     from layoutkit.parasitics.net_network import NetNetwork
     from layoutkit.review.electrical import Electrical
     from layoutkit.review.finding import Remark
@@ -58,8 +57,7 @@ def wide_metal(subject: Subject) -> Iterator[Remark]:
         if any(subject.drive(placed) or placed.id in subject.both_ways for placed in carrying):
             continue  # the wires of a switch or pass device are wide for their resistance
         ampere, wide = max((subject.current(placed) or 0.0 for placed in carrying), default=0.0), kdb.Region()
-        least = (each.current_ma(subject.um(each.width)) for each in map(technology.conductor, subject.metal(net)))
-        if part <= 1000 * ampere / min((each for each in least if each), default=inf) <= 1:
+        if part <= 1000 * ampere / _narrowest(subject, net) <= 1:
             continue  # a good part of what a narrow wire may carry: wide straps are no fault
         for name, metal in subject.metal(net).items():
             spec = technology.conductor(name)
@@ -96,25 +94,20 @@ def gate_necks(subject: Subject) -> Iterator[Remark]:
 
 def gates_at_one_end(subject: Subject) -> list[Remark]:
     """Return the transistors that switch and have long gates which a contact reaches at one end only."""
-    limit = subject.limits["wire-resistance.finger"]
-    long: dict[PlacedDevice, tuple[float, DrawnFinger]] = {}
+    limit, squares = subject.limits["wire-resistance.finger"], defaultdict["PlacedDevice", float](float)
     channels = region_of(box for placed in subject.placed if placed.device.is_mos for box in placed.boxes)
     for placed in (each for each in subject.placed if each.device.is_mos and _switches(subject, each)):
-        fingers = [(f.w_um / f.l_um, f, box) for f, box in zip(placed.fingers, placed.boxes, strict=True)]
-        fingers = [each for each in fingers if limit.beyond(each[0])]
-        net = placed.device.terminals["g"]
-        if not fingers or net not in subject.number:
-            continue
-        bars = (subject.shapes(net, "poly").interacting(region_of(placed.boxes)) - channels).merged()
-        bars = bars.interacting(subject.shapes(net, "contact"))
-        alone = [each for each in fingers if bars.interacting(kdb.Region(each[2])).count() < 2]
-        if alone:
-            long[placed] = max((each[:2] for each in alone), key=lambda each: each[0])
-    order = sorted(long, key=lambda each: (-long[each][0], each.index))
-    squares, finger = long[order[0]] if order else (0.0, None)
-    why = f"the gates of {names_of(order)} have contacts at one end only: "
-    why += f"{finger.w_um:.3g} um of poly, {finger.l_um:.3g} um wide, {squares:.3g} squares" if finger else ""
-    return subject.finding("wire-resistance.finger", squares, why, devices=order)
+        long = [(f.w_um / f.l_um, box) for f, box in zip(placed.fingers, placed.boxes, strict=True)]
+        if long := [each for each in long if limit.beyond(each[0])]:
+            net = placed.device.terminals["g"]
+            bars = (subject.shapes(net, "poly").interacting(region_of(placed.boxes)) - channels).merged()
+            bars = bars.interacting(subject.shapes(net, "contact"))
+            alone = [each for each, box in long if bars.interacting(kdb.Region(box)).count() < 2]
+            squares[placed] = max(alone, default=0.0)
+    order = sorted(filter(squares.__getitem__, squares), key=lambda each: (-squares[each], each.index))
+    most = squares[order[0]] if order else 0.0
+    why = f"the gates of {names_of(order)} are {most:.3g} squares of poly long and have contacts at one end only"
+    return subject.finding("wire-resistance.finger", most, why, devices=order)
 
 
 def _switches(subject: Subject, placed: PlacedDevice) -> bool:
@@ -129,13 +122,10 @@ def drive_necks(subject: Subject) -> Iterator[Remark]:
 
     Transistors at full drive are judged by their currents, the rails that the ports of supplies are on by their straps.
     """
-    technology = subject.technology
     most, mean = subject.limits["electromigration.drive"], subject.limits["electromigration.mean"].should or 0.0
     for net in subject.nets:
         ends = {placed: points for placed, points in current_ends(subject, net).items() if placed.device.is_mos}
-        drawn = [technology.conductor(name) for name in subject.metal(net)]
-        least = min((each.current_ma(each.width * technology.dbu_um) or inf for each in drawn), default=inf)
-        strong = _drive(subject, ends)
+        least, strong = _narrowest(subject, net), _drive(subject, ends)
         if not most.beyond(strong.full / least) or strong.mean < mean * least:
             continue
         many = subject.shapes(net, "contact").count() > MESH_CONTACTS and net in subject.supplies
@@ -210,9 +200,7 @@ def thin_links(subject: Subject) -> Iterator[Remark]:
     for net in [net for net in subject.nets if net not in subject.supplies]:
         ends = {p: points for p, points in current_ends(subject, net).items() if points and subject.current(p)}
         least = part / 2 if net in tails else part
-        drawn = [technology.conductor(name) for name in subject.metal(net)]
-        narrow = min((each.current_ma(each.width * technology.dbu_um) or inf for each in drawn), default=inf)
-        too_little = 1000 * sum(subject.current(placed) or 0.0 for placed in ends) < least * narrow
+        too_little = 1000 * sum(subject.current(placed) or 0.0 for placed in ends) < least * _narrowest(subject, net)
         if too_little or any(map(subject.is_full, ends)):
             continue
         starts, _ = _starts(subject, net, ends, lambda each: subject.current(each) or 0.0)
@@ -235,6 +223,12 @@ def thin_links(subject: Subject) -> Iterator[Remark]:
             "electromigration.thin", widest / neck.width, why, where=neck.box, devices=neck.devices, nets=[net],
             cause="thin links",
         )  # fmt: skip
+
+
+def _narrowest(subject: Subject, net: str) -> float:
+    """Return what a wire of minimum width may carry, of the weakest conductor of a net. [mA]"""
+    drawn = map(subject.technology.conductor, subject.metal(net))
+    return min((each.current_ma(subject.um(each.width)) or inf for each in drawn), default=inf)
 
 
 def _widest(subject: Subject, net: str) -> tuple[int, str]:
