@@ -136,8 +136,7 @@ class CoveredDevices:
         own = _nets_of(group)
         supplies = self.subject.supplies.nets & own
         kinds = [("foreign-over-gates", {*self.subject.nets} - own), ("foreign-over-gates.supply", supplies)]
-        if group.words == PAIR:
-            kinds.append(("foreign-over-gates.supply", own - supplies))
+        kinds += [("foreign-over-gates.supply", own - supplies)] * (group.words == PAIR)
         found = next(filter(None, (self._unlike_cover(group, name, nets) for name, nets in kinds)), [])
         return found or self._unlike_halves(group)
 
@@ -150,11 +149,8 @@ class CoveredDevices:
         near, middle = (hull.enlarged(reach, 0), hull.enlarged(0, reach)), hull.center()  # of the same rows
         gates = region_of([box for placed in group.devices for box in placed.boxes])
         gates += region_of(box for box in subject.idle_boxes if any(map(box.overlaps, near)))
-        wires = self._over(gates, {*subject.nets} - (_nets_of(group) - subject.supplies.nets))
-        over, around, found = region_of(()), gates.bbox(), list[tuple[float, float, str, str]]()
-        for region in wires.values():
-            over += region
-        over.merge()
+        wires = self._over(gates, {*subject.nets} - (_nets_of(group) - subject.supplies.nets), {*subject.nets})
+        over, around, found = sum(wires.values(), kdb.Region()).merged(), gates.bbox(), []
         for one, other, names in (
             (kdb.Box(around.left, around.bottom, middle.x, around.top),
              kdb.Box(middle.x, around.bottom, around.right, around.top), ("left", "right")),
@@ -168,19 +164,20 @@ class CoveredDevices:
             )
             found.append((many - few, many, there, where))
         apart, many, there, where = max(found)
-        why = (
-            f"wires of {', '.join(subject.in_order(wires))} cover {100 * many:.3g} % of the gates in the {there} half "
-        )
-        why += f"of {group.called}, and {100 * (many - apart):.3g} % of those in the {where} half"
+        why = f"wires of {', '.join(subject.in_order(wires))} cover {100 * many:.3g} % of the gates in the {there} "
+        why += f"half of {group.called}, and {100 * (many - apart):.3g} % of those in the {where} half"
         return subject.finding("foreign-over-gates.half", apart, why, devices=group.devices, nets=wires, cause="half")
 
-    def _over(self, gates: kdb.Region, nets: AbstractSet[str]) -> dict[str, kdb.Region]:
-        """Return where wires of some nets above the straps lie over gates."""
+    def _over(
+        self, gates: kdb.Region, nets: AbstractSet[str], own: AbstractSet[str], above: int = _STRAPS
+    ) -> dict[str, kdb.Region]:
+        """Return where wires of some nets lie over gates, those of own nets above a level only."""
         found: dict[str, kdb.Region] = defaultdict(kdb.Region)
         for shape in self._wires.each_overlapping(gates.bbox()):
             level, number = divmod(shape.prop_id, len(self.subject.nets))
-            if self.subject.nets[number] in nets and level > _STRAPS:
-                found[self.subject.nets[number]] += gates & kdb.Region(shape.polygon)
+            net = self.subject.nets[number]
+            if net in nets and (net not in own or level > above):
+                found[net] += gates & kdb.Region(shape.polygon)
         return {net: region for net, region in found.items() if not region.is_empty()}
 
     def busy_gates(self, group: MatchedDevices) -> list[Remark]:
@@ -189,7 +186,7 @@ class CoveredDevices:
         nets = _nets_of(group) - gates if group.words == PAIR else set[str]()
         _, whole, seen = self._covered(group, nets, above=0)
         why = f"drain and source wires ({', '.join(self.subject.in_order(seen))}) run over {100 * whole:.3g} % of the "
-        why += f"gate area of {group.called}"
+        why += f"gate area of {group.called}: they couple what it drives to its gates"
         return self.subject.finding(
             "foreign-over-gates.own", whole, why, devices=group.devices, nets=seen, cause="own wires"
         )
@@ -232,21 +229,11 @@ class CoveredDevices:
         self, group: MatchedDevices, nets: AbstractSet[str], *, above: int = _STRAPS
     ) -> tuple[list[float], float, set[str]]:
         """Return the covered share of each device, and of all; wires on own nets count above a level only."""
-        subject, own, over, seen = self.subject, _nets_of(group), kdb.Region(), set[str]()
         every = region_of(box for placed in group.devices for box in placed.boxes)
-        wires: dict[str, kdb.Region] = defaultdict(kdb.Region)
-        for shape in self._wires.each_overlapping(every.bbox()):
-            level, number = divmod(shape.prop_id, len(subject.nets))
-            net = subject.nets[number]
-            if net in nets and (net not in own or level > above):
-                wires[net].insert(shape.polygon)
-        for net, region in wires.items():
-            near = every & region
-            over += near
-            seen |= set() if near.is_empty() else {net}
-        over.merge()
+        wires = self._over(every, nets, _nets_of(group), above)
+        over = sum(wires.values(), kdb.Region()).merged()
         parts = [(region_of(placed.boxes) & over).area() / placed.area for placed in group.devices]
-        return parts, (every & over).area() / sum(placed.area for placed in group.devices), seen
+        return parts, over.area() / sum(placed.area for placed in group.devices), {*wires}
 
     @cached_property
     def _wires(self) -> kdb.Shapes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from dataclasses import replace
 from functools import cache, partial
 from itertools import combinations, pairwise, product
 from math import inf
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
 _FEWEST_FINGERS = 8  # channels of a block whose way to the rail is judged; two cuts are enough for fewer
 _FEWEST_OF_ALL, _ALL = 4, 3  # channels and transistors from which on it is judged if it is all that its supply has
 _FEW = 4  # devices that a short inner net joins at most
+_MANY = 20  # devices of a net from which on none of them makes it long
+_FAR_SHARE = 0.2  # of a net's tree that is worth naming if one device makes it [1]
 _NEIGHBOURS_UM = 10.0
 """Devices no farther apart are joined within a few levels of metal. [um]"""
 _LEAST_TREE_UM = 1.0
@@ -403,7 +406,7 @@ def far_port(subject: Subject, net: str, points: Mapping[PlacedDevice, list[tupl
         return []
     way = min(abs(port.x - x) + abs(port.y - y) for port in ports for x, y in pins)
     edge = min(min(x - box.left, box.right - x, y - box.bottom, box.top - y) for x, y in pins)
-    found = subject.finding(
+    return subject.finding(
         "wire-length.port",
         (way - edge) / longer_side(box),
         f"port {net} lies {subject.um(way):.3g} um from any device, one of which is {subject.um(edge):.3g} um "
@@ -412,8 +415,7 @@ def far_port(subject: Subject, net: str, points: Mapping[PlacedDevice, list[tupl
         devices=list(points),
         nets=[net],
         cause="far ports",
-    )
-    return found or off_height(subject, net, ports, pins)
+    ) or off_height(subject, net, ports, pins)
 
 
 def length(subject: Subject, net: str, points: Mapping[PlacedDevice, list[tuple[int, int]]]) -> list[Remark]:
@@ -460,7 +462,21 @@ def length(subject: Subject, net: str, points: Mapping[PlacedDevice, list[tuple[
         subject.finding(name, each, why, where=where, devices=own, nets=[net], cause="long wires", difference=beyond)
         for name, each in figures.items()
     )
-    return next(filter(None, found), []) or detour(subject, net, drawn - needed, points)
+    long = [replace(each, why=each.why + _far_one(subject, points)) for each in next(filter(None, found), [])]
+    return long or detour(subject, net, drawn - needed, points)
+
+
+def _far_one(subject: Subject, points: Mapping[PlacedDevice, list[tuple[int, int]]]) -> str:
+    """Return words on the device that a net of several others is much longer for."""
+    if not 2 < len(points) <= _MANY:
+        return ""
+    whole = _spanning_tree([point for own in points.values() for point in own])
+    rest = {
+        far: _spanning_tree([point for p, own in points.items() if p is not far for point in own]) for far in points
+    }
+    far = min(rest, key=lambda placed: (rest[placed], placed.index))
+    more = whole - rest[far]
+    return f", {subject.um(more):.3g} um of that for {far.id} alone" if more > _FAR_SHARE * whole else ""
 
 
 def _spanning_tree(points: Sequence[tuple[int, int]]) -> float:

@@ -37,7 +37,7 @@ CROSSED_UM = 20.0  # side of the square in which crossings are counted; shorter 
 _WORTH = 0.04  # share of the layout's longer side that a way must have, too [1]
 _BETWEEN = ("between",)  # in place of layers
 _PASSED_UM = 3.0  # of two wires along each other [um]
-_MOST = 10  # ways that are named, the longest first
+_MOST = 20  # ways that are named, the longest first
 
 
 class Run(NamedTuple):

@@ -449,3 +449,16 @@ def test_a_drain_along_a_long_channel(length, whole, gate, expected):
     x, _ = planted.ends["out"][0]
     planted.box("Metal2", x - length * (1.0 if whole else 0.5), 1.5, x, 1.8, "out")
     assert severities(planted.review(), "foreign-over-gates", "over or beside its channel") == expected
+
+
+@pytest.mark.parametrize(("place", "devices", "named"), [(60, 3, True), (12, 3, False), (60, 2, False)])
+def test_the_device_that_makes_a_net_long_is_named(place, devices, named):
+    """The last transistor on a net lies far from the two others, as near as these to each other, or from one alone."""
+    planted = Planted()
+    for number, x in enumerate((0, 6, place)[3 - devices :]):
+        planted.mos(f"M{number}", "nmos", x, 0, 2, 0.5, f"z g{number} vss vss")
+    for track, net in enumerate(planted.ends):
+        planted.comb(net, 6.0 + track)
+    found = planted.review(limits={"wire-length": {"must": None, "should": 0.1}}).findings
+    texts = [why for each in found if each.id == "wire-length" for _, why in each.everywhere() if "z has" in why]
+    assert [f"for M{devices - 1} alone" in text for text in texts] == [named]
