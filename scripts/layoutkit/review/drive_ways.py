@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from layoutkit.review.supply_ways import Neck
     from layoutkit.review.ways import Place
 
-_MANY_GATES = 24  # channels on one net whose way from the driver is judged
+_MANY_GATES, _MANY_SWITCHED = 24, 16  # channels on one net whose way from the driver is judged; of what switches
 _DRIVES = ("d", "s", "c", "e")
 _LONG = 8  # squares of a wire from which on it limits a current; metal beside shorter ones helps them
 _THIN, _THIN_UM = 5, 2.0  # squares, times the part of what it may carry, and length [um] of a wire that is thin
@@ -81,14 +81,15 @@ def gate_necks(subject: Subject) -> Iterator[Remark]:
         gates -= {placed for placed in gates if subject.is_idle(placed)}
         diode = any(placed.device.terminals["d"] == net for placed in gates)
         still = diode or all(not mirrors.isdisjoint(placed.names) for placed in gates)  # a bias, which stays
-        if still or sum(len(placed.boxes) for placed in gates) < _MANY_GATES:
+        fewest = _MANY_SWITCHED if any(_switches(subject, placed) for placed in gates) else _MANY_GATES
+        if still or sum(len(placed.boxes) for placed in gates) < fewest:
             continue
         drivers = [each for (placed, end), each in feeds.items() if placed not in gates and end in _DRIVES]
         starts = [(first, kdb.Box(p.x, p.y, p.x, p.y)) for each in drivers for p in each.points if p.conductor == first]
         starts = starts or [(name, kdb.Box(point, point)) for name, point, _ in subject.labels.get(net, ())]
         points = {placed: [kdb.Box(x, y, x, y) for x, y in gate_contacts(subject, net, placed)] for placed in gates}
         found = necks(subject, net, starts, dict(sorted(points.items(), key=lambda each: each[0].index)))
-        many = [neck for neck in found if sum(len(placed.boxes) for placed in neck.devices) >= _MANY_GATES]
+        many = [neck for neck in found if neck.channels >= fewest]
         yield from neck_findings(subject, net, "wire-resistance.gate", many, {}, cause="gates")
 
 

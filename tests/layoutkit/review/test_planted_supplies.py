@@ -190,10 +190,13 @@ def test_a_rail_past_some_devices_counts_as_far_as_half_of_them(figure, expected
     assert ["M1, M2 (2 channels)" in why for why in along] == [True] * len(expected)
 
 
-def gates(squares, fingers=24):
+def gates(squares, fingers=24, switches=False):
     """Return a wide transistor whose gates hang on a wide track, and that on a wire of so many squares to the port."""
     planted = Planted()
     planted.mos("M1", "nmos", 0, 0, 2, 0.5, "out in vss vss", fingers=fingers)
+    if switches:
+        planted.mos("M2", "pmos", 2 * fingers, 0, 2, 0.5, "out in vdd vdd")
+        planted.comb("vdd", -8)
     for net, track in (("out", 12), ("vss", -5)):
         planted.comb(net, track, width=2)
     planted.comb("in", 7, left=0, width=3, port=False)
@@ -211,6 +214,12 @@ def test_few_gates_may_hang_on_a_thin_wire():
     squares = 1.5 * limit("wire-resistance.gate", "should")
     assert severities(gates(squares).review(), "wire-resistance", NECK) == {"should"}
     assert not severities(gates(squares, fingers=22).review(), "wire-resistance", NECK)
+
+
+@pytest.mark.parametrize(("fingers", "expected"), [(16, {"should"}), (14, set())])
+def test_fewer_gates_of_what_switches_need_a_wide_wire(fingers, expected):
+    squares = 1.5 * limit("wire-resistance.gate", "should")
+    assert severities(gates(squares, fingers, switches=True).review(), "wire-resistance", NECK) == expected
 
 
 def long_gate(squares, both_ends=False, switches=True):
