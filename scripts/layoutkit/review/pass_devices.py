@@ -279,12 +279,16 @@ def most_through(
         free: Nets on which any current may come or go, besides those of supplies.
         signs: Whether the current of an end of a device flows into its net (1) or out of it (-1); else both ways.
     """
-    edges, ways = defaultdict[frozenset[tuple[str, int]], float](float), dict[str, frozenset[tuple[str, int]]]()
-    for device in circuit.devices:
-        if device.id in alone:
-            own = signs.get(device.id, {})
-            ways[device.id] = frozenset((device.terminals[end], own.get(end, 0)) for end in device.kind.ends)
-            edges[ways[device.id]] += alone[device.id]
+    ways: dict[str, frozenset[tuple[str, int]]] = {}
+    parallel, edges = defaultdict(set), defaultdict[frozenset[tuple[str, int]], float](float)
+    for device in (each for each in circuit.devices if each.id in alone):
+        own = signs.get(device.id, {})
+        ways[device.id] = frozenset((device.terminals[end], own.get(end, 0)) for end in device.kind.ends)
+        parallel[frozenset(net for net, _ in ways[device.id])].add(ways[device.id])
+    for name, ends in ways.items():
+        if len(parallel[nets := frozenset(net for net, _ in ends)]) > 1:  # not all the same way
+            ways[name] = frozenset((net, 0) for net in nets)
+        edges[ways[name]] += alone[name]
     outer = {*free, *roles.supplies.nets}
     most, inner = dict(edges), {ends: [each for each in ends if each[0] not in outer] for ends in edges}
     for _ in range(_ROUNDS):

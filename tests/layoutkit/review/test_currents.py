@@ -501,6 +501,20 @@ XRE e gnd gnd rsil w=4u l=1.7u m=1
     assert (found["XQ1"].ampere == pytest.approx(1.8 / ohm)) == inside
 
 
+def test_a_switch_beside_a_resistor_is_limited_by_what_is_in_series_with_both():
+    """The switch carries one way alone; what flows in it does not come back by the resistor."""
+    text = """* trimmed resistor
+.subckt trim a in vdd vss
+R1 vdd t0 1e6
+M1 t0 a t1 vss nfet_01v8 W=10u L=0.15u
+R2 t0 t1 1e4
+R3 t1 in 1e3
+.ends
+"""
+    circuit = read_netlist(NetlistText(text), identify_modules=False)
+    assert device_currents(circuit, find_roles(circuit), SKY, {}).limited["M1"] == pytest.approx(1.8e-6)
+
+
 def test_a_bias_from_outside_limits_what_is_in_series_with_its_source():
     """Pair and tail of a port's bias; what an inner net drives may be at full drive."""
     text = """* pair and second stage
