@@ -119,7 +119,7 @@ def _review(subject: Subject, not_compared: Sequence[Unjudged]) -> Review:
         joined_rings(subject),
         PortsAndCuts(electrical).findings(),
         matching.findings(),
-        mixed_channels(matching),
+        *(mixed_channels(matching, group) for group in matching.transistors),
         single_transistors.matched_units(subject, groups),
         single_transistors.lone_transistors(subject, matching),
         Passives(subject, groups, symmetry.images).findings(),

@@ -124,16 +124,11 @@ def dummies_away(subject: Subject) -> Iterator[Remark]:
                 for o in alike
                 if o.device.terminals["g"] == gate or (o.id in subject.both_ways and o.area >= placed.area)
             ]
-        places = [(gap_between(one, its), one, its) for one in placed.boxes for o in alike for its in o.boxes]
-        gap, one, its = min(places, key=lambda each: each[0], default=(0.0, placed.box, placed.box))
+        places = [gap_between(one, its) for one in placed.boxes for o in alike for its in o.boxes]
+        gap = min(places, default=0.0)
         why = f"the dummy {placed.id}, tied to a net of {names_of(alike)}, lies {subject.um(gap):.3g} um from "
         why += "them" if len(alike) > 1 else "it"
-        found = subject.finding("rings.away", subject.um(gap), why, devices=[placed], cause="dummies away")
-        upright = bool(placed.fingers[0].around and placed.fingers[0].around.vertical)
-        own, other = turned(one, upright=upright), turned(its, upright=upright)
-        off = 1 - (min(own.top, other.top) - max(own.bottom, other.bottom)) / min(own.height(), other.height())
-        why = f"the dummy {placed.id} is not in the row of {names_of(alike)}, whose net it is on"
-        yield from found or subject.finding("rings.row", min(off, 1.0), why, devices=[placed], cause="dummies away")
+        yield from subject.finding("rings.away", subject.um(gap), why, devices=[placed], cause="dummies away")
 
 
 def bare_sides(

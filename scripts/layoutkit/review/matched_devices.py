@@ -355,13 +355,7 @@ def _is_kin(placed: PlacedDevice, group: MatchedDevices) -> bool:
     return same and (one.model, one.params.get("l")) == (other.model, other.params.get("l"))
 
 
-def mixed_channels(matching: Matching) -> Iterator[Remark]:
-    """Yield the groups of transistors whose channels are not mixed as they could be."""
-    for group in matching.transistors:
-        yield from _halves(matching, group)
-
-
-def _halves(matching: Matching, group: MatchedDevices) -> list[Remark]:
+def mixed_channels(matching: Matching, group: MatchedDevices) -> list[Remark]:
     """Return whether devices of a pair or mirror, at least one of several channels, have different centres."""
     subject, several = matching.subject, group.strict and not group.spread
     pairs = [(a, b) for a, b in combinations(group.devices, 2) if several and not _is_between(a, b)]

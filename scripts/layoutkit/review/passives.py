@@ -12,7 +12,7 @@ import klayout.db as kdb
 
 from layoutkit.circuit.recognise import MODULE_TYPES
 from layoutkit.review.matched_devices import MOST_PARTS, ratio_apart, widest_gap
-from layoutkit.review.matched_roles import MatchedDevices, are_mixed
+from layoutkit.review.matched_roles import MatchedDevices, are_mixed, pseudo_resistors
 from layoutkit.review.repeated_cells import off_pitch
 from layoutkit.review.subject import box_around, centre_of, gap_between, names_of, region_of, turned
 from layoutkit.review.symmetric_halves import wire_capacitances
@@ -56,6 +56,9 @@ class Passives:
         self.subject, self._images = subject, images
         self.bipolar = [each for each in groups if each.devices[0].device.type in {"npn", "pnp"}]
         passive = [each for each in groups if each.devices[0].device.type in {"resistor", "capacitor"}]
+        drawn = (p for p in subject.placed if p.device.is_mos and p.id not in pseudo_resistors(subject))
+        lifted = {placed.device.terminals["b"] for placed in drawn} - subject.supplies.nets  # wells, by a bootstrap
+        passive = [each for each in passive if any(lifted.isdisjoint(placed.ends) for placed in each.devices)]
         self.groups = [each for each in passive if not self._loads_a_ring(each)]
 
     def findings(self) -> Iterator[Remark]:
@@ -269,7 +272,7 @@ class Passives:
         subject = self.subject
         boxes = [box for placed in group.devices for box in placed.boxes]
         if group.devices[0].device.type != "resistor":
-            return []
+            return self._bare_plates(group)
         bank = subject.technology.to_dbu(_BANK_UM)
         own = {str(box) for box in boxes}  # the body of a bar may be no poly
         others = [box for p in subject.placed if p.device.type == "resistor" for box in p.boxes if str(box) not in own]
@@ -285,6 +288,18 @@ class Passives:
         why = f"{group.called} {group.has} no dummy bar at {bare} of its {len(sides)} ends"
         cure, cause = "a dummy bar at each end of the bank", "bare bars"
         return subject.finding("passives", bare, why, what_to_do=cure, devices=group.devices, must=False, cause=cause)
+
+    def _bare_plates(self, group: MatchedDevices) -> list[Remark]:
+        """Return whether no dummy lies beside the plates of capacitors that must match."""
+        subject, boxes = self.subject, [box for placed in group.devices for box in placed.boxes]
+        idle, reach = subject.idle_passives("capacitor"), subject.technology.to_dbu(_ROWS_UM)
+        guarded = any(gap_between(box, each) <= reach for box in boxes for each in idle)
+        far = subject.um(max(dist(a.centre, b.centre) for a, b in product(group.devices, repeat=2)))
+        why = f"no dummy plates lie around {group.called}: {len(boxes)} units, their centres {far:.3g} um apart"
+        cure, cause = "equal units about one centre, with dummies around them", "bare plates"
+        return subject.finding(
+            "passives", not guarded, why, what_to_do=cure, devices=group.devices, must=False, cause=cause
+        )
 
     def covered(self, group: MatchedDevices) -> list[Remark]:
         """Return a remark if metal, of whatever net, covers some bars of a ratio more than others."""

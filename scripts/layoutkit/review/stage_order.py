@@ -226,7 +226,10 @@ def far_in_series(subject: Subject) -> Iterator[Remark]:
         if 1 < len(own) <= _FEW and len(kinds) == 1 and kinds <= {"nmos", "pmos", "npn", "pnp"}:
             gap = widest_gap([placed.boxes for placed in own], len(own))
             why = f"{names_of(own)}, whose current flows from one into the other, lie {subject.um(gap):.3g} um apart"
-            found = subject.finding("flow-order.load", subject.um(gap), why, devices=own, nets=[net], cause="in series")
+            one_row = len({(p.device.is_mos, p.device.terminals.get("b")) for p in own}) == 1 and own[0].device.is_mos
+            stacked = one_row and own == every and len(own) == 2 and gap > max(longer_side(p.box) for p in own)
+            limit = "flow-order.series" if stacked else "flow-order.load"
+            found = subject.finding(limit, subject.um(gap), why, devices=own, nets=[net], cause="in series")
             yield from found
             if found:
                 continue

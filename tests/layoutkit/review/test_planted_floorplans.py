@@ -136,14 +136,28 @@ def test_a_bias_far_from_what_it_biases(figure, expected):
 @both("flow-order.load", "should")
 @pytest.mark.parametrize("port", [False, True])
 def test_transistors_in_series_that_lie_apart(figure, expected, port):
-    """The channel of a cascode, 1 um long, from that below it; what a port is on may be met elsewhere."""
+    """The channels of two cascodes, 1 um long, from that below them; what a port is on may be met elsewhere."""
     planted = Planted()
     planted.mos("M1", "nmos", 0, 0, 2, 1, "n in vss vss")
     planted.mos("M2", "nmos", 1 + figure, 0, 2, 1, "out casc n vss")
+    planted.mos("M3", "nmos", 5 + figure, 0, 2, 1, "out2 casc2 n vss")
     for track, net in enumerate(planted.ends):
         planted.comb(net, 6.0 + track, port=net != "n" or port)
     found = severities(planted.review(), "flow-order", "whose current flows from one into the other")
     assert found == (set() if port else expected)
+
+
+@both("flow-order.series", "should")
+@pytest.mark.parametrize("long", [1, 4])
+def test_two_transistors_alone_in_series(figure, expected, long):
+    """They lie farther apart than either is long."""
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, 2, long, "n in vss vss")
+    planted.mos("M2", "nmos", long + figure, 0, 2, long, "out casc n vss")
+    for track, net in enumerate(planted.ends):
+        planted.comb(net, 6.0 + track, port=net != "n")
+    found = severities(planted.review(), "flow-order", "whose current flows from one into the other")
+    assert found == (expected if long < figure else set())
 
 
 @both("flow-order.bias", "should")

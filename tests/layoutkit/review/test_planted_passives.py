@@ -241,6 +241,46 @@ def test_an_array_in_a_frame_of_dummies_is_one_place(missing, gap, places, dummi
     assert severities(review, "passives", f"have {12 - len(missing)} dummies around 4 units") == dummies
 
 
+@pytest.mark.parametrize(("gap", "expected"), [(19.0, set()), (21.0, {"should"}), (None, {"should"})])
+def test_plates_in_a_ratio_without_dummies_around_them(gap, expected):
+    """One dummy lies so far beside them, or none does."""
+    planted = bank([(0, 0), (8, 0), (16, 0)])
+    if gap is not None:
+        planted.plate("", 21 + gap, 0, 5, "tied tied")
+        planted.cards.pop()
+        planted.box("Metal5", 20.2 + gap, -0.8, 22 + gap, 1, "tied")
+        planted.square("Via4", 20.5 + gap, -0.5, 0.26)
+    assert severities(planted.review(), "passives", "no dummy plates lie around") == expected
+
+
+@pytest.mark.parametrize(("body", "expected"), [("b", set()), ("vdd", {"should"})])
+def test_plates_that_lift_wells_need_not_match(body, expected):
+    """A bootstrap for each of two switches: one plate is on a well; else both hang on the inputs of a pair."""
+    planted = pair()
+    for number, (net, x) in enumerate((("inp", -20), ("inn", 20.4))):
+        planted.plate(f"C{number}", x, 40, 5, f"{net} b{number}")
+        planted.via3(net, x + 2.5, 18 + number)
+        planted.square("Via4", x + 2.5, 18 + number, 0.26)
+        planted.box("Metal5", x + 2.2, 17.7 + number, x + 2.8, 42)
+        planted.mos(
+            f"MP{number}",
+            "pmos",
+            x - 20 + 40 * number,
+            60,
+            2,
+            1,
+            f"o{number} g b{number} {f'b{number}' if body == 'b' else body}",
+        )
+        planted.comb(f"b{number}", 80.0 + number, min(x, x - 20 + 40 * number), max(x + 4, x + 24 * number))
+        planted.via3(f"b{number}", x + 1, 80 + number)
+        planted.box("Metal4", x + 0.8, 39.5, x + 1.2, 80.2 + number, f"b{number}")
+    tracks = {"outp": 24.0, "outn": 25.0, "inp": 18.0, "inn": 19.0, "tail": 7.0, "bias": -3.0, "vss": -5.0}
+    for track, net in enumerate(each for each in planted.ends if each not in {"b0", "b1"}):
+        left, right = (-18 if net == "inp" else None), (23.4 if net == "inn" else None)
+        planted.comb(net, tracks.get(net, 90.0 + track), left, right, port=net != "tail")
+    assert severities(planted.review(), "passives", "no dummy plates lie around") == expected
+
+
 @pytest.mark.parametrize(("gap", "expected"), [(11.0, set()), (9.0, {"must"})])
 def test_arrays_of_plates_beside_each_other(gap, expected):
     """Two by two units in a frame; so far beside it lies another array of dummies at a pitch of its own."""

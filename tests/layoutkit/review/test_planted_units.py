@@ -224,16 +224,6 @@ def test_a_supply_over_one_of_two_equal_switches(source, expected):
     assert severities(planted.review(), "foreign-over-gates", "equal switches MN0, MN1") == expected
 
 
-@both("rings.row", "should")
-def test_a_dummy_beside_the_row_of_its_switch(figure, expected):
-    """It lies higher by this part of the width of both."""
-    planted = Planted()
-    planted.mos("M1", "nmos", 0, 0, 4, 1, "out in a vss")
-    planted.mos("MD", "nmos", 3, 4 * figure, 4, 1, "out inb out vss")
-    planted.mos("MX", "pmos", 30, 0, 4, 1, "out inb a vdd")
-    assert severities(tracks(planted, ports=("out", "in", "a", "inb")).review(), "rings", "not in the row") == expected
-
-
 @pytest.mark.parametrize(
     ("width", "others", "expected"), [(16, 7, {"should"}), (14, 7, set()), (16, 6, set()), (16, 40, set())]
 )
