@@ -11,19 +11,16 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import replace
-from itertools import combinations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from layoutkit.circuit.constraints import SymmetryGroup
 from layoutkit.circuit.roles import held_at_supply, is_clock
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Hashable, Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from layoutkit.circuit.circuit import Circuit, Device
     from layoutkit.circuit.roles import Roles
-    from layoutkit.circuit.supplies import Supplies
     from layoutkit.technology import Technology
 
 _ANALOG = frozenset({"current_mirror", "differential_pair", "cross_coupled_pair", "cascode_pair", "load_pair"})
@@ -316,52 +313,3 @@ def resistance(device: Device, technology: Technology) -> float | None:
     if not sheet or not {"w", "l"} <= device.params.keys():
         return None
     return float(sheet) * device.l * device.params.get("series", 1) / (device.w * device.m)
-
-
-def exchanged_nets(circuit: Circuit, supplies: Supplies, both_ways: frozenset[str]) -> SymmetryGroup:
-    """Return the nets that may each be exchanged with one other, and the switches on them: of choppers and samplers.
-
-    Nothing else is on these nets. The controls stay, and no switch joins a net with its image.
-    """
-    on: dict[str, dict[Hashable, Device]] = {}
-    for net, ends in circuit.nets.items():
-        devices = [circuit.device(end.device) for end in ends if end.terminal in {"d", "s"}]
-        found: dict[Hashable, Device] = {}
-        if net not in supplies and both_ways.issuperset(end.device for end in ends):
-            found = {(d.model, d.terminals["g"], d.terminals["b"], d.w, d.l): d for d in devices}
-        if 0 < len(ends) == len(found):  # else some are alike, or the net is a control
-            on[net] = found
-    images: dict[str, dict[str, dict[str, str]]] = defaultdict(dict)  # with the switches that are exchanged
-    for first, second in combinations(on, 2):
-        exchanged = _exchange(on, first, second)
-        if exchanged is not None:
-            nets, devices_too = exchanged
-            for one, other in nets.items():
-                images[one].setdefault(other, devices_too)
-    once = {net: next(iter(each.items())) for net, each in images.items() if len(each) == 1}
-    pairs = {pair for _, devices_too in once.values() for pair in devices_too.items() if pair[0] < pair[1]}
-    net_pairs = sorted((net, other) for net, (other, _) in once.items() if net < other)
-    return SymmetryGroup(tuple(sorted(pairs)), (), tuple(net_pairs), "exchanged by switches")
-
-
-def _exchange(
-    on: Mapping[str, Mapping[Hashable, Device]], first: str, second: str
-) -> tuple[dict[str, str], dict[str, str]] | None:
-    """Return the nets and switches that are exchanged together with two nets; None if these cannot be."""
-    images, devices, front = {first: second, second: first}, dict[str, str](), [(first, second)]
-    for one, other in front:  # which grows
-        if on[one].keys() != on[other].keys():
-            return None
-        for key, here in on[one].items():
-            there = on[other][key]
-            a, b = (next(net for net in (d.terminals["s"], d.terminals["d"]) if net != own)
-                    for d, own in ((here, one), (there, other)))  # fmt: skip
-            devices |= {here.id: there.id, there.id: here.id}
-            if here is there or images.get(one) == a:
-                return None
-            if a not in images and b not in images and a != b and a in on and b in on:
-                images |= {a: b, b: a}
-                front.append((a, b))
-            elif images.get(a, a) != b:
-                return None
-    return images, devices

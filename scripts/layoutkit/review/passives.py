@@ -426,6 +426,15 @@ def _is_behind(dummy: kdb.Box, others: Sequence[kdb.Box], units: Sequence[kdb.Bo
     return any(other is not dummy and (way.clipped(other) or kdb.Edge()).length() > 0 for other in others)
 
 
+def is_lifted(subject: Subject, net: str) -> bool:
+    """Return whether capacitors alone move an inner net: that of a well, or of gates and the largest resistances."""
+    large, circuit = pseudo_resistors(subject), subject.circuit
+    devices = [(circuit.device(end.device), end.terminal) for end in circuit.nets[net] if end.device not in large]
+    gates, held = [end == "g" for _, end in devices], all(e == "g" or d.type == "capacitor" for d, e in devices)
+    well = any(device.is_mos and end == "b" for device, end in devices)
+    return net not in circuit.ports and net not in subject.supplies and (well or (held and any(gates)))
+
+
 def joined_by_capacitors(circuit: Circuit) -> set[frozenset[str]]:
     """Return the nets that a capacitor couples on purpose, alone or with a resistor in series at either end."""
 

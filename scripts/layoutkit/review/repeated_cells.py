@@ -198,6 +198,7 @@ def arrays_of(subject: Subject) -> list[Array]:
     parts = _slices(circuit, subject.supplies)
     found += [(cells, any(name in group for _, name in cells[0]) and not passes(cells[0])) for cells in parts]
     found += [(cells, not passes(cells[0])) for cells in _lines(subject)]
+    found += [(cells, False) for cells in _pass_gates(subject)]
     for cells, must in found:
         own = [
             [(key, name) for key, name in cell if name in by_name and group.get(name, {name}) <= {n for _, n in cell}]
@@ -259,6 +260,23 @@ def _lines(subject: Subject) -> Iterator[list[list[tuple[Hashable, str]]]]:
         for chain in _chains([[subject.by_name[name] for _, name in cell] for cell in cells], subject):
             if len(chain) >= _FEWEST_IN_LINE:
                 yield [cells[number] for number in chain]
+
+
+def _pass_gates(subject: Subject) -> list[list[list[tuple[Hashable, str]]]]:
+    """Return the pass gates, a transistor of each type between the same nets, that are alike and on the same controls.
+
+    Those of mirrored halves have an axis.
+    """
+    between: dict[frozenset[str], list[PlacedDevice]] = defaultdict(list)
+    for placed in (p for p in subject.placed if p.device.is_mos and len(p.ends - subject.supplies.nets) == 2):
+        between[frozenset(placed.ends)].append(placed)
+    alike: dict[tuple[Hashable, ...], list[list[tuple[Hashable, str]]]] = defaultdict(list)
+    for own in between.values():
+        if {placed.device.type for placed in own} == {"nmos", "pmos"} and not any(map(subject.images, own)):
+            cell = [((p.device.model, p.device.w, p.device.l, p.device.terminals["g"]), p.id) for p in own]
+            cell.sort(key=lambda each: (str(each[0]), each[1]))
+            alike[tuple(key for key, _ in cell)].append([(key, name) for key, name in cell])
+    return [cells for cells in alike.values() if len(cells) > 1]
 
 
 def _chains(cells: Sequence[Cell], subject: Subject) -> list[list[int]]:

@@ -23,7 +23,6 @@ from layoutkit.review.matched_roles import (
     set_by_logic,
     signal_halves,
 )
-from layoutkit.review.pass_devices import exchanged_nets
 from layoutkit.review.stage_order import only_to_capacitors
 from layoutkit.review.subject import box_around, gap_between, region_of, turned, wire_length
 
@@ -218,14 +217,8 @@ class SymmetryReview:
 
     @cached_property
     def _structure(self) -> Constraints:
-        """The structure of the circuit, its other halves, and what switches exchange where nothing else is in that."""
-        subject, structure = self.subject, self.subject.structure
-        exchanged = exchanged_nets(subject.circuit, subject.supplies, subject.both_ways)
-        symmetry = (*self._suggested, *self._halves)
-        known = {net for group in symmetry for pair in group.net_pairs for net in pair}
-        known.update(name for group in symmetry for name in group.sides)
-        new = {name for pair in (*exchanged.pairs, *exchanged.net_pairs) for name in pair}
-        return replace(structure, symmetry=(*symmetry, exchanged) if new and not known & new else symmetry)
+        """The structure of the circuit and its other halves."""
+        return replace(self.subject.structure, symmetry=(*self._suggested, *self._halves))
 
     @cached_property
     def _suggested(self) -> list[SymmetryGroup]:

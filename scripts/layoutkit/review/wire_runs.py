@@ -18,7 +18,7 @@ from layoutkit.errors import listed
 from layoutkit.review.coupling import ALONG, BESIDE, LEVELS, OWN_UM
 from layoutkit.review.finding import Spot
 from layoutkit.review.matched_roles import LOAD_DIODES, PAIR
-from layoutkit.review.passives import joined_by_capacitors
+from layoutkit.review.passives import is_lifted, joined_by_capacitors
 from layoutkit.review.subject import HEADS_UM, box_around, gap_between, longer_side, names_of, region_of, wire_length
 
 if TYPE_CHECKING:
@@ -290,7 +290,8 @@ class WireRuns:
             below = {net for net in nets if not (subject.shapes(net, lower) & plates).is_empty()}
             above = nets - below
             apart, (one, other) = len(below) == 1 == len(above), (", ".join(below), ", ".join(above))
-            wrong, cure = apart and below <= self.coupling.quiet and above <= self.coupling.loud, ""
+            driven = below <= self.coupling.quiet and above <= self.coupling.loud
+            wrong, cure = apart and (driven or (is_lifted(subject, one) and not is_lifted(subject, other))), ""
             why = (
                 f"{placed.id} has its bottom plate on the sensitive net {one}, its top plate on the driven net {other}"
             )

@@ -155,6 +155,27 @@ def test_a_capacitor_between_the_drains_of_a_pair(several, expected):
     assert severities(planted.review(), "passives", "the counterpart") == expected
 
 
+@pytest.mark.parametrize(
+    ("below", "port", "expected"), [("inp", False, {"should"}), ("in", False, set()), ("inp", True, set())]
+)
+def test_the_bottom_plate_of_a_capacitor_at_a_gate(below, port, expected):
+    """Nothing but the capacitor moves the gate, unless that is a port."""
+    planted, tracks = (
+        pair(),
+        {"outp": 24.0, "outn": 25.0, "inp": 18.0, "inn": 19.0, "tail": 7.0, "bias": -3.0, "vss": -5},
+    )
+    for net, track in tracks.items():
+        planted.comb(net, track, port=net != "tail" and (port or net != "inp"))
+    planted.plate("C1", 30, 30, 5, "in inp" if below == "inp" else "inp in")
+    x = 29.5 if below == "inp" else 32.5
+    planted.box("Metal3", planted.ends["inp"][0][0], 18 - WIRE / 2, x + 0.2, 18 + WIRE / 2, "inp")
+    planted.via3("inp", x, 18)
+    planted.box("Metal4" if below == "inp" else "Metal5", x - 0.3, 17.7, x + 0.3, 31)
+    planted.square("Via4", 32.5, 18 if below == "in" else 32.5, 0.26)
+    planted.label("in", "Metal5" if below == "inp" else "Metal4", *((32, 33) if below == "inp" else (29.5, 33)))
+    assert severities(planted.review(), "passives", "bottom plate on the sensitive net inp") == expected
+
+
 @both("net-pair.wires", "should")
 def test_the_tails_of_two_equal_pairs(figure, expected):
     """Each has a track and two columns; one reaches farther to the right, so that the figure is 2 d / (2 b + d)."""

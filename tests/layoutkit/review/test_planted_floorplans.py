@@ -231,6 +231,20 @@ def test_cells_of_a_chain(places, words, expected):
     assert severities(chain(places), "repeated", words) == expected
 
 
+@pytest.mark.parametrize(
+    ("off", "control", "expected"), [(0.008, "sel", set()), (0.012, "sel", {"should"}), (3.0, "other", set())]
+)
+def test_pass_gates_on_the_same_controls_are_cells(off, control, expected):
+    """One leads a signal, one its reference; the p transistor of the second is off by so much, both by half of it."""
+    planted = Planted()
+    for number, (x, gate) in enumerate(((0, "sel"), (30, control))):
+        planted.mos(f"MN{number}", "nmos", x, 0, 2, 1, f"a{number} {gate} b{number} vss")
+        planted.mos(f"MP{number}", "pmos", x + 8 + off * number, 0, 2, 1, f"a{number} {gate}b b{number} vdd")
+    for track, net in enumerate(planted.ends):
+        planted.comb(net, 20.0 + track)
+    assert severities(planted.review(), "repeated", "drawn unlike") == expected
+
+
 @pytest.mark.parametrize(("turned", "expected"), [((), set()), ((1,), {"must"})])
 def test_a_cell_that_is_turned(turned, expected):
     assert severities(chain((0, 12, 24), turned), "repeated", "turned by 90 degrees") == expected

@@ -199,21 +199,6 @@ def test_a_bar_across_others(upright, expected):
     assert severities(planted.review(), "passives", "across") == expected
 
 
-@pytest.mark.parametrize(
-    ("last", "long", "expected"), [("phi1", 0, set()), ("phi1", 200, {"must"}), ("phi3", 200, set())]
-)
-def test_unlike_wires_of_a_chopper(last, long, expected):
-    """What may be exchanged with the controls left as they are must be alike; with a control of its own nothing may."""
-    planted = Planted()
-    for number, (ends, gate) in enumerate((("p u", "phi1"), ("n v", last), ("p v", "phi2"), ("n u", "phi2"))):
-        drain, source = ends.split()
-        planted.mos(f"M{number}", "nmos", 5 * number, 0, 4, 0.3, f"{drain} {gate} {source} vss")
-    for track, net in enumerate(("p", "n", "u", "v", "phi1", "phi2", "phi3")):
-        if net in planted.ends:
-            planted.comb(net, 8.0 + 2 * track, left=-5 - long * (net == "p"), right=25)
-    assert {each.severity for each in planted.review().findings if {"p", "n"} == {*each.nets}} == expected
-
-
 def test_ports_on_nothing_are_no_pair():
     planted = Planted()
     planted.mos("M1", "nmos", 0, 0, 4, 0.3, "out in vss vss")
