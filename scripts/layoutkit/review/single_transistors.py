@@ -373,7 +373,10 @@ def _unlike_followers(subject: Subject) -> Iterator[Remark]:
 
 
 def _replicas(subject: Subject, groups: Sequence[MatchedDevices]) -> Iterator[Remark]:
-    """Yield the diodes in no group that have the model, channels and rail of a pair of loads but stand elsewhere."""
+    """Yield the diodes in no group that have the model, channels and rail of a pair of loads but stand elsewhere.
+
+    Also what sets the gate of equal channels that carry current both ways, such as those of large resistances.
+    """
     grouped = {placed for group in groups for placed in group.devices}
     alike: dict[tuple[object, ...], list[MatchedDevices]] = defaultdict(list)
     for group in groups:
@@ -386,11 +389,23 @@ def _replicas(subject: Subject, groups: Sequence[MatchedDevices]) -> Iterator[Re
             far = [(_gap(placed, group.devices), group) for group in alike[_kind(placed)]]
             for gap, group in sorted(far, key=lambda each: each[0])[:1]:
                 yield from _stands_away(subject, placed, group.devices, subject.um(gap))
+    biased: dict[object, list[PlacedDevice]] = defaultdict(list)
+    driven = {*subject.circuit.ports, *subject.supplies.nets, *subject.inverted, *subject.roles.clocks}
+    for placed in (p for p in subject.placed if p.device.is_mos and p.device.terminals["g"] not in driven):
+        net = placed.device.terminals
+        biased[placed.device.model, placed.device.l, placed.fingers[0].w_um, net["g"], net["b"]].append(placed)
+    for own in biased.values():
+        channels = [placed for placed in own if placed.id in subject.both_ways]
+        for placed in (each for each in own if channels and each not in channels and not subject.is_idle(each)):
+            gap = subject.um(_gap(placed, channels))
+            yield from _stands_away(subject, placed, channels, gap, "gate")
 
 
-def _stands_away(subject: Subject, placed: PlacedDevice, others: Sequence[PlacedDevice], gap: float) -> list[Remark]:
+def _stands_away(
+    subject: Subject, placed: PlacedDevice, others: Sequence[PlacedDevice], gap: float, shared: str = "source net"
+) -> list[Remark]:
     """Return whether a transistor of the same kind as some matched ones lies too far from them."""
-    why = f"{placed.id}, of the same kind and on the same source net as {names_of(others)}, lies {gap:.3g} um from them"
+    why = f"{placed.id}, of the same kind and on the same {shared} as {names_of(others)}, lies {gap:.3g} um from them"
     return subject.finding("group-apart.replica", gap, why, devices=[placed, *others], cause="replicas")
 
 

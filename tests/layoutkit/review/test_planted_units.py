@@ -401,3 +401,17 @@ def test_transmission_gates_with_a_gate_and_an_end_in_common(figure, expected, i
             planted.mos(f"MP{number}{x}", "pmos", x + 0.4 + 8 * number, 9, 4, 1, f"i{number}{x} {sb} {end} vdd")
     review = tracks(planted, ports={*planted.ends}).review()
     assert severities(review, "flow-order", "parts of one function") == (expected if inside else set())
+
+
+@both("group-apart.replica", "should")
+@pytest.mark.parametrize("long", [10, 8])
+def test_what_sets_the_gate_of_large_resistances(figure, expected, long):
+    """Two channels in series between ports, their gate set by a third of the same length, or of another one."""
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, 1, 10, "xa vg m vss")
+    planted.mos("M2", "nmos", 14, 0, 1, 10, "xb vg m vss")
+    planted.mos("M3", "nmos", 24 + figure, 0, 1, long, "vdd vg ib vss")
+    planted.mos("M4", "nmos", 50, 0, 2, 1, "vg it vss vss")
+    planted.mos("M5", "pmos", 58, 0, 2, 1, "vg ip vdd vdd")
+    review = tracks(planted, ports=("xa", "xb", "ib", "it", "ip")).review()
+    assert severities(review, "group-apart", "on the same gate as M1, M2") == (expected if long == 10 else set())
