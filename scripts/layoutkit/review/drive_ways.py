@@ -7,6 +7,7 @@ others.
 from __future__ import annotations
 
 from collections import defaultdict
+from itertools import chain
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -315,8 +316,8 @@ def plate_ways(subject: Subject) -> Iterator[Remark]:
                 pins[placed.id] += places + [(first, kdb.Box(x, y, x, y)) for x, y in contacts]
         if not pins:
             pins["its port"] = [(name, kdb.Box(point, point)) for name, point, _ in subject.labels.get(net, ())]
+        yield from _from_port(subject, net, chain(*plates.values()))
         for own in plates.values():
-            yield from _from_port(subject, net, own)
             ways = Ways(subject, net, [place for _, place in own])
             led = [(ways.to(*place), name) for name, places in pins.items() for place in places]
             known = [(way, name) for way, name in led if way is not None]
