@@ -18,7 +18,7 @@ from layoutkit.review.finding import Spot
 from layoutkit.review.pass_devices import resistance
 from layoutkit.review.ports_and_cuts import gate_contacts
 from layoutkit.review.subject import MOST_CONTACTS, SWITCHES, names_of, region_of
-from layoutkit.review.supply_ways import current_ends, mirrored, neck_findings, necks, port_rails
+from layoutkit.review.supply_ways import current_ends, mirrored, neck_findings, necks, port_rails, switches
 from layoutkit.review.ways import MESH_CONTACTS, Extents, Ways, apart, from_ports, rectangles, worst_first
 
 if TYPE_CHECKING:
@@ -114,9 +114,8 @@ def gates_at_one_end(subject: Subject) -> list[Remark]:
 
 def _switches(subject: Subject, placed: PlacedDevice) -> bool:
     """Return whether a transistor turns on and off."""
-    known = (subject.currents.devices.get(name) for name in placed.names)
-    by_current = any(each is not None and each.how.startswith(SWITCHES) for each in known)
-    return not subject.is_idle(placed) and (by_current or placed.id in subject.both_ways or bool(subject.drive(placed)))
+    known = switches(subject, placed, SWITCHES) or placed.id in subject.both_ways or bool(subject.drive(placed))
+    return known and not subject.is_idle(placed)
 
 
 def drive_necks(subject: Subject) -> Iterator[Remark]:
@@ -336,16 +335,10 @@ def plate_ways(subject: Subject) -> Iterator[Remark]:
 
 def _from_port(subject: Subject, net: str, plates: Iterable[tuple[PlacedDevice, Place]]) -> list[Remark]:
     """Return the plates with much resistance between them and the port of a signal."""
-    ways = from_ports(subject, net)
-    ohms: dict[PlacedDevice, float] = {}
-    for placed, place in plates:
-        ohm = ways.ohm(*place)
-        ohms[placed] = min(ohms.get(placed, inf), inf if ohm is None else ohm)
-    limit, most = (
-        subject.limits["wire-resistance.plate"],
-        max((each for each in ohms.values() if each < inf), default=0),
-    )
-    far = [placed for placed, ohm in ohms.items() if limit.beyond(ohm) and ohm < inf]
+    known = [(ohm, placed) for placed, at in plates if (ohm := from_ports(subject, net).ohm(*at)) is not None]
+    ohms = {placed: ohm for ohm, placed in sorted(known, key=lambda each: -each[0])}  # the least of each stays
+    limit, most = subject.limits["wire-resistance.plate"], max(ohms.values(), default=0.0)
+    far = [placed for placed, ohm in ohms.items() if limit.beyond(ohm)]
     why = f"{most:.3g} ohm of wires lie between the port of {net} and the plates of {names_of(far)}"
     return subject.finding("wire-resistance.plate", most, why, devices=far, nets=[net], cause="plates")
 

@@ -33,7 +33,6 @@ _STAYS = 0.5  # share of the devices behind a wire from which on its next piece 
 _BLOCK = 4  # channels behind a wire from which on it feeds a block
 _WHOLE_BLOCK = 8  # channels of several devices from which on a wire to them can be a must
 _WIDE_UM = 1.5  # metal so wide along straps or a ring is a way of its own [um]
-_SWITCHING = ("switching", "clocked")
 
 
 class Neck(NamedTuple):
@@ -79,8 +78,8 @@ def supply_necks(subject: Subject) -> Iterator[Remark]:
     """Yield the supplies that a thin wire alone leads to some devices, and those where what switches shares it."""
     gates, mos = feet(subject), [device for device in subject.circuit.devices if device.is_mos]
     below = {d.terminals["s"] for d in mos if d.terminals["d"] == d.terminals["g"]} - subject.supplies.nets  # of diodes
-    sources = mirrored(subject) | {d.id for d in mos if d.terminals["g"] in gates}
-    sources |= {d.id for d in mos if {d.terminals["d"], d.terminals["s"]} & below}
+    still = [d for d in mos if d.terminals["g"] in gates or not below.isdisjoint(map(d.terminals.get, "ds"))]
+    sources = mirrored(subject) | {device.id for device in still}
     for net in [net for net in subject.nets if net in subject.supplies]:
         if subject.shapes(net, "contact").count() > MESH_CONTACTS:
             continue
@@ -92,7 +91,7 @@ def supply_necks(subject: Subject) -> Iterator[Remark]:
         shared = {}
         for neck in found:
             behind = (*neck.devices, *neck.others)
-            loud = [placed for placed in behind if _switches(subject, placed)]
+            loud = [placed for placed in behind if switches(subject, placed)]
             quiet = [placed for placed in behind if placed not in loud and not sources.isdisjoint(placed.names)]
             if loud and quiet:
                 switch = f"which switch{'es' * (len(loud) == 1)}"
@@ -117,9 +116,10 @@ def mirrored(subject: Subject) -> set[str]:
     return {name for each in subject.roles.groups if each.type == "current_mirror" for name in each.devices}
 
 
-def _switches(subject: Subject, placed: PlacedDevice) -> bool:
+def switches(subject: Subject, placed: PlacedDevice, how: tuple[str, ...] = ("switching", "clocked")) -> bool:
+    """Return whether the current of a device is known to be that of one that turns on and off."""
     known = (subject.currents.devices.get(name) for name in placed.names)
-    return any(each is not None and each.how.startswith(_SWITCHING) for each in known)
+    return any(each is not None and each.how.startswith(how) for each in known)
 
 
 def neck_findings(

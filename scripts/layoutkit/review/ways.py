@@ -230,7 +230,7 @@ class Ways:
         for node, (_, entry, before) in self.found.items():  # in the order of their resistance
             lengths[node] = 0 if before is None else lengths[before] + sum(apart(self.found[before][1], entry))
         boxes = [(box.left, box.bottom, box.right, box.top) for _, box, _ in self.found.values()]
-        number = {node: place for place, node in enumerate(lengths)}
+        number = {node: at for at, node in enumerate(lengths)}
         return number, np.array(boxes).reshape(-1, 4), np.array([*lengths.values()])
 
     def _at(self, conductor: str, place: kdb.Box) -> tuple[float, _Node] | None:
