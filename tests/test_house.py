@@ -21,7 +21,7 @@ SPARE = 60
 ROOMS = {
     "designgraph": (2241, 13),
     "layoutkit": (812, 8),
-    "layoutkit/circuit": (10300, 46),
+    "layoutkit/circuit": (10316, 46),
     "layoutkit/draw": (7280, 29),
     "layoutkit/drc": (1674, 11),
     "layoutkit/explore": (1970, 11),
@@ -32,7 +32,7 @@ ROOMS = {
     "layoutkit/parasitics": (1919, 9),
     "layoutkit/pcells": (601, 6),
     "layoutkit/place": (2000, 8),
-    "layoutkit/review": (7707, 25),
+    "layoutkit/review": (7688, 25),
     "layoutkit/route": (4020, 15),
     "layoutkit/simulate": (1789, 9),
     "layoutkit/technology": (2420, 13),

@@ -82,8 +82,13 @@ class Candidates:
                 self._by_source[source, element.key, element.body].append(element)
 
     def with_one_source(self) -> Iterator[Seed]:
-        """Yield the transistors with separate gates and drains above one tail."""
-        for (source, *_), members in self._by_source.items():
+        """Yield the transistors with separate gates and drains above one tail.
+
+        Of several, those whose gates diodes bias are replicas of cascodes where two others are left.
+        """
+        for (source, *_), on_source in self._by_source.items():
+            unbiased = [each for each in on_source if not self._is_bias(each.on("g"))]
+            members = unbiased if len(unbiased) == 2 else on_source
             if 1 < len(members) <= MOST_ON_A_SOURCE and self._has_tail(source, members):
                 if len(members) > 2 and any(map(self._inverts, members)):
                     continue  # inverters on a rail of their own

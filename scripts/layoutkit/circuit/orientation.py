@@ -376,11 +376,31 @@ def _solved(network: dict[_Node, dict[_Node, float]]) -> dict[_Node, float]:
 
 
 def _edges(circuit: Circuit, supplies: Supplies) -> Iterable[tuple[str, str, str]]:
-    """Yield the nets between which each device that conducts direct current lies, and its type."""
+    """Yield the nets between which each device that conducts direct current lies, and its type.
+
+    What pulls a net to its rail while the circuit is turned off conducts as little as a transistor of another type.
+    """
+    pulling = _pulling(circuit, supplies)
     for device in circuit.devices:
         if device.is_mos and device.type in ("nmos", "pmos"):
             if not is_off(device, supplies):
-                yield device.terminals["d"], device.terminals["s"], device.type
+                yield device.terminals["d"], device.terminals["s"], "" if device.id in pulling else device.type
         elif device.type in _CONDUCTS:
             first, second = _CONDUCTS[device.type]
             yield device.terminals[first], device.terminals[second], device.type
+
+
+def _pulling(circuit: Circuit, supplies: Supplies) -> set[str]:
+    """Return the transistors between a net and a rail that an inverter drives, and that are in none themselves."""
+    rails = {"nmos": frozenset(supplies.ground), "pmos": frozenset(supplies.power)}
+    on_rail: dict[str, tuple[str, str]] = {}  # to gate and far net
+    for device in circuit.devices:
+        ends = {device.terminals[end] for end in device.kind.ends} if device.type in rails else set()
+        far = ends - rails.get(device.type, frozenset())
+        if len(ends) == 2 and len(far) == 1:
+            on_rail[device.id] = (device.terminals["g"], min(far))
+    types: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for name, nets in on_rail.items():
+        types[nets].add(circuit.device(name).type)
+    inverted = {net for (gate, net), found in types.items() if len(found) > 1 and gate != net}
+    return {name for name, nets in on_rail.items() if nets[0] in inverted and len(types[nets]) == 1}

@@ -339,3 +339,29 @@ def test_the_order_of_cards_decides_nothing_where_several_transistors_cross_one(
         return {(group.type, frozenset(group.devices)) for group in roles.groups}
 
     assert groups(cards) == groups(cards[::-1]) == groups(cards[5:] + cards[:5])
+
+
+def test_what_pulls_the_output_down_does_not_turn_a_half_and_a_replica_on_the_tail_is_none():
+    """The replica of the cascodes, MR1 and MR2, stands on the tail of the pair; an inverter drives the pull-down."""
+    circuit = read_netlist(
+        NetlistText(""".subckt telescopic vdd vss inp inn out ib off
+M1 a inp t vss nmos W=1u L=0.5u
+M2 b inn t vss nmos W=1u L=0.5u
+MC1 x c a vss nmos W=1u L=0.5u
+MC2 out c b vss nmos W=1u L=0.5u
+M3 x x vdd vdd pmos W=4u L=0.5u
+M4 out x vdd vdd pmos W=4u L=0.5u
+MR1 r c t vss nmos W=1u L=0.5u
+MR2 c c r vss nmos W=1u L=0.5u
+MP c x vdd vdd pmos W=4u L=0.5u
+M5 t ib vss vss nmos W=4u L=2u
+M6 ib ib vss vss nmos W=2u L=2u
+MI1 pd off vss vss nmos W=1u L=0.18u
+MI2 pd off vdd vdd pmos W=1u L=0.18u
+MOFF out pd vss vss nmos W=0.5u L=0.18u
+.ends
+""")
+    )
+    assert circuit.device("M2").terminals["s"] == "t"
+    pairs = {module.type: module.devices for module in circuit.modules}
+    assert pairs["differential_pair"] == ("M1", "M2")
