@@ -243,7 +243,7 @@ def _lines(subject: Subject) -> Iterator[list[list[tuple[Hashable, str]]]]:
     hanging: dict[str, list[str]] = defaultdict(list)
     for device in subject.circuit.devices:
         outer = {net for net in device.terminals.values() if net not in subject.supplies}
-        if not device.is_mos and len(outer) == 1:
+        if not device.is_mos and len(outer) == 1 and device.id in subject.by_name:  # no dummy that LVS leaves out
             hanging[outer.pop()].append(device.id)
     for stage in subject.stages:
         drains = dict.fromkeys(placed.device.terminals["d"] for placed in stage)

@@ -231,6 +231,17 @@ def test_cells_of_a_chain(places, words, expected):
     assert severities(chain(places), "repeated", words) == expected
 
 
+def test_a_resistor_with_both_ends_on_an_output_is_no_part_of_a_cell():
+    """It does nothing, and LVS leaves it out."""
+    planted = Planted()
+    planted.mos("MN", "nmos", 0, 0, 2, 1, "out in vss vss")
+    planted.mos("MP", "pmos", 8, 0, 2, 1, "out in vdd vdd")
+    planted.bar("R1", 20, 0, 1, 8, "out out")
+    for track, net in enumerate(planted.ends):
+        planted.comb(net, 20.0 + track)
+    assert not severities(planted.review(), "repeated")
+
+
 @pytest.mark.parametrize(
     ("off", "control", "expected"), [(0.008, "sel", set()), (0.012, "sel", {"should"}), (3.0, "other", set())]
 )
