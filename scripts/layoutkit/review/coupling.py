@@ -79,8 +79,8 @@ class Coupling:
     def disturbed(self) -> dict[frozenset[str], list[Remark]]:
         """The findings on quiet nets beside loud ones; only nets that swing to the rails disturb current sources."""
         circuit, image, found = self.subject.circuit, self.subject.images_by_name, {}
-        driven = [device for device in circuit.devices if device.is_mos and device.id not in self.subject.both_ways]
-        ends = [{each.terminals["s"], each.terminals["d"]} for each in driven]  # its current drives both
+        driven = (each.terminals for each in circuit.devices if each.is_mos and each.id not in self.subject.both_ways)
+        ends = {frozenset({net["s"], net["d"]}) for net in driven}  # its current drives both
         ports = {net: {end.device for end in circuit.nets[net]} for net in circuit.ports}
         common = {net for net, own in ports.items() if own == {image.get(name) for name in own}}  # to both halves alike
         mild = self.still | self.slow | common

@@ -310,11 +310,14 @@ def test_a_clock_beside_a_port_of_both_halves(other, expected):
     [(limit("coupling.charge", "should") * 0.9, set()), (limit("coupling.charge", "must") * 0.9, {"should"}),
      (limit("coupling.charge", "must") * 1.1, {"must"}), (limit("coupling", "must") * 1.1, {"must"})],
 )  # fmt: skip
-@pytest.mark.parametrize("slow", [False, True])
-def test_a_charge_beside_logic(figure, expected, slow):
-    """A net between a switch and a plate beside the output of an inverter, or one that a resistor moves."""
+@pytest.mark.parametrize(("slow", "other"), [(False, "in"), (True, "in"), (False, "z")])
+def test_a_charge_beside_logic(figure, expected, slow, other):
+    """A net between a switch and a plate beside the output of an inverter, or one that a resistor moves.
+
+    The inverter may be at the other end of the switch: what couples when that is off is no current of it.
+    """
     planted = Planted()
-    for x, kind, nets in ((0, "nmos", "x clk in vss"), (20, "pmos", "x clkb in vdd")):
+    for x, kind, nets in ((0, "nmos", f"x clk {other} vss"), (20, "pmos", f"x clkb {other} vdd")):
         planted.mos(f"M{x}", kind, x, 0, 2, 0.5, nets)
     for x, kind, rail in ((40, "nmos", "vss"), (60, "pmos", "vdd")):
         planted.mos(f"M{x}", kind, x, 0, 2, 0.5, f"z a {rail} {rail}")
@@ -336,6 +339,22 @@ def test_a_charge_beside_logic(figure, expected, slow):
     told = [each for each in planted.review().findings if each.id == "coupling"]
     found = {each.severity for each in told for _, why in each.everywhere() if "minimum spaces of z" in why}
     assert found == ({"should"} if slow and expected else expected)
+
+
+@pytest.mark.parametrize(("drain", "expected"), [("z", {"should"}), ("y", {"must"})])
+def test_a_source_beside_the_drain_of_its_transistor(drain, expected):
+    """Its current drives both: the net between two long channels runs beside the drain of one, or beside a stranger."""
+    planted = Planted()
+    for x, kind, rail in ((40, "nmos", "vss"), (60, "pmos", "vdd")):
+        planted.mos(f"M{x}", kind, x, 0, 2, 0.5, f"z a {rail} {rail}")
+    planted.mos("M1", "nmos", 0, 0, 1, 20, f"{drain} b x vss")
+    planted.mos("M2", "nmos", 90, 0, 1, 20, "x c vss vss")
+    tracks = {"vss": -4, "vdd": 30, "x": 18, "z": 22, "a": 36, "b": 8, "c": 10, "y": 12}
+    for net in planted.ends:
+        planted.comb(net, tracks[net], left=-80 if net in {"x", "z"} else None, port=net != "x")
+    planted.box("Metal3", -80, 18.5, -50, 18.5 + WIRE, "z")
+    planted.box("Metal3", -80, 18.5, -80 + WIRE, 22, "z")
+    assert severities(planted.review(), "coupling", "minimum spaces of z") == expected
 
 
 @pytest.mark.parametrize("second", ["c", "d"])
