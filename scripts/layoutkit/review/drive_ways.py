@@ -96,19 +96,20 @@ def gate_necks(subject: Subject) -> Iterator[Remark]:
 
 def gates_at_one_end(subject: Subject) -> list[Remark]:
     """Return the transistors that switch and have long gates which a contact reaches at one end only."""
-    limit, squares = subject.limits["wire-resistance.finger"], defaultdict["PlacedDevice", float](float)
+    limit = subject.limits["wire-resistance.finger"]
+    squares, bars = dict["PlacedDevice", float](), dict[str, kdb.Region]()  # by net: its poly with contacts
     channels = region_of(box for placed in subject.placed if placed.device.is_mos for box in placed.boxes)
     for placed in (each for each in subject.placed if each.device.is_mos and _switches(subject, each)):
         long = [(f.w_um / f.l_um, box) for f, box in zip(placed.fingers, placed.boxes, strict=True)]
         if long := [each for each in long if limit.beyond(each[0])]:
-            net = placed.device.terminals["g"]
-            bars = (subject.shapes(net, "poly").interacting(region_of(placed.boxes)) - channels).merged()
-            bars = bars.interacting(subject.shapes(net, "contact"))
-            alone = [each for each, box in long if bars.interacting(kdb.Region(box)).count() < 2]
+            if (net := placed.device.terminals["g"]) not in bars:
+                poly = (subject.shapes(net, "poly") - channels).merged()
+                bars[net] = poly.interacting(subject.shapes(net, "contact"))
+            alone = [each for each, box in long if bars[net].interacting(kdb.Region(box)).count() < 2]
             squares[placed] = max(alone, default=0.0)
     order = sorted(filter(squares.__getitem__, squares), key=lambda each: (-squares[each], each.index))
-    most = squares[order[0]] if order else 0.0
-    why = f"the gates of {names_of(order)} are {most:.3g} squares of poly long and have contacts at one end only"
+    most, up_to = squares[order[0]] if order else 0.0, "up to " * (len(order) > 1)
+    why = f"the gates of {names_of(order)} are {up_to}{most:.3g} squares of poly long and have contacts at one end only"
     return subject.finding("wire-resistance.finger", most, why, devices=order)
 
 

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from layoutkit.parasitics.net_network import NetNetwork
 
-_DRIVEN = {"d", "s", "c", "e"}  # terminals of transistors that carry their current
 _NO_WIRE_OHM = 1e6  # above this, no metal joins two terminals [ohm]
 _STRONG_OHM = 1000  # transistors of less on-resistance are worth wide wires [ohm]
 _WITHIN = 2  # factor within which estimated currents are right

@@ -15,7 +15,7 @@ from layoutkit.circuit.constraints import SymmetryGroup
 from layoutkit.circuit.recognise import MODULE_TYPES
 from layoutkit.circuit.symmetric_growth import Growth
 from layoutkit.circuit.symmetry_graph import CONTROLS, SymmetryGraph
-from layoutkit.review.subject import box_around, names_of
+from layoutkit.review.subject import box_around, kept, names_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -221,6 +221,7 @@ def matched_groups(subject: Subject) -> list[MatchedDevices]:
     return [group for group in groups if not any(own.issuperset(p.id for p in group.devices) for own in free)]
 
 
+@kept
 def pseudo_resistors(subject: Subject) -> set[str]:
     """Return the diodes in wells of their own on signals: large resistances of no exact value, apart as wells are."""
     nets = [(placed.id, placed.device.terminals) for placed in subject.placed if placed.device.is_mos]
@@ -335,6 +336,7 @@ def _works_as(subject: Subject, one: PlacedDevice, other: PlacedDevice) -> str:
     return "" if not diode or one.ends & other.ends or (one.ends | other.ends) & supplies else ON_ONE_GATE
 
 
+@kept
 def set_by_logic(subject: Subject) -> set[str]:
     """Return the devices of latches and level shifters that a signal of logic and its complement set: no halves.
 

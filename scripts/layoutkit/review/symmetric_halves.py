@@ -91,10 +91,9 @@ class SymmetryReview:
         """Yield the images that lie apart: two transistors that are no switches or logic, or two resistors."""
         subject, roles = self.subject, self.subject.roles
         said = {name for each in roles.groups if each.type in _SAID for name in each.devices}
-        said |= subject.both_ways | self._logic
+        said |= subject.both_ways | set_by_logic(subject) | pseudo_resistors(subject)
         said.update(placed.id for stage in subject.stages if is_gate(stage) for placed in stage)
         said.update(p.id for p in subject.placed if p.device.terminals.get("g") in roles.clocks or subject.is_idle(p))
-        said |= pseudo_resistors(subject)
         bars = [p for p in subject.placed if p.device.type == "resistor" and not only_to_capacitors(subject, p)]
         for placed in (p for p in subject.placed if p.id not in said and (p.device.is_mos or p in bars)):
             for image in (each for each in subject.images(placed) if placed.index < each.index):
@@ -223,11 +222,8 @@ class SymmetryReview:
     @cached_property
     def _suggested(self) -> list[SymmetryGroup]:
         """The symmetric structures of the circuit that are no logic."""
-        return [each for each in self.subject.structure.symmetry if self._logic.isdisjoint(each.sides)]
-
-    @cached_property
-    def _logic(self) -> set[str]:
-        return set_by_logic(self.subject)
+        logic = set_by_logic(self.subject)
+        return [each for each in self.subject.structure.symmetry if logic.isdisjoint(each.sides)]
 
     @cached_property
     def _halves(self) -> list[SymmetryGroup]:
@@ -314,7 +310,7 @@ class SymmetryReview:
         subject, tails = self.subject, defaultdict[object, list[str]](list)
         pairs = {frozenset(pair) for group in self._structure.symmetry for pair in group.net_pairs}
         modules = [subject.devices(m.devices) for m in subject.roles.groups if m.type == "differential_pair"]
-        modules = [own for own in modules if self._logic.isdisjoint(p.id for p in own)]
+        modules = [own for own in modules if set_by_logic(subject).isdisjoint(p.id for p in own)]
         groups = [[*group.devices] for group in self.groups if group.words in _PAIRS]
         for devices in (each for each in modules + groups if len(each) == 2):
             nets = [placed.device.terminals for placed in devices]
