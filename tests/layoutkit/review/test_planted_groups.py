@@ -79,6 +79,30 @@ def test_what_is_not_crossed_as_the_pair_of_its_cell_is(order, wide, rows, share
     assert found == (expected if order == "ABBA" and wide > 1 else set())
 
 
+PLAIN = {
+    "two": ("ib ib vss", "oM ib vss"),
+    "three": ("ib ib vss", "oM ib vss", "oN ib vss"),
+    "pair": ("oM i1 t2", "oN i2 t2", "t2 it vss"),
+    "AABB": ("oA vc dA", "oA vc dA", "oB vc dB", "oB vc dB"),
+    "ABAB": ("oA vc dA", "oB vc dB", "oA vc dA", "oB vc dB"),
+}
+
+
+@pytest.mark.parametrize("kind", PLAIN)
+def test_two_that_copy_and_are_not_mixed_are_plain(kind):
+    """Three cannot be crossed as a pair is, and a pair that is not crossed is told by other rules."""
+    planted = Planted()
+    for number, nets in enumerate(PLAIN[kind]):
+        planted.mos(f"M{number}", "nmos", 3.2 * number, 0, 4, 1, f"{nets} vss")
+    for number, name in enumerate("ABBA"):
+        planted.mos(f"MP{number}", "nmos", 20 + 3.2 * number, 0, 4, 1, f"d{name} in{name} tail vss")
+    planted.mos("MT", "nmos", 34, 0, 4, 1, "tail it vss vss")
+    inner = {"tail", "t2"} | ({"dA", "dB"} if "vc" in planted.ends else set())
+    review = tracks(planted, ports={*planted.ends} - inner).review(limits={"group-apart.plain": {"should": 0.5}})
+    found = severities(review, "group-apart", "though those of")
+    assert found == ({"should"} if kind in {"two", "AABB"} else set())
+
+
 @pytest.mark.parametrize(
     ("order", "expected"),
     [

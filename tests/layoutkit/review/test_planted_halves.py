@@ -1,7 +1,7 @@
 """Findings on the halves of circuits without an input pair above a tail: what can be exchanged without a change."""
 
 import pytest
-from planted_layout import GF, WIRE, Planted, both, limit, pair, severities
+from planted_layout import GF, WIRE, Planted, both, limit, pair, severities, wired
 
 TRACKS = {"a": 20, "b": 21, "in": 22, "ib": 23, "x": 24, "y": 25, "vdd": 30, "vss": -4}
 HALF = (("nmos", 0, "{a} {i} vss vss"), ("pmos", 8, "{x} {b} vdd vdd"), ("pmos", 16, "{a} {i} {x} vdd"))
@@ -41,7 +41,9 @@ def test_a_signal_and_its_complement_set_no_halves(made_of, expected):
     for net, track in {**TRACKS, "en": 26}.items():
         if net in planted.ends:
             planted.comb(net, track, port=net != "ib")
-    assert severities(planted.review(), "axis") == expected
+    review = planted.review()
+    assert severities(review, "axis") == expected
+    assert bool(severities(review, "group-apart", "cross-coupled pair")) == bool(expected)
 
 
 @pytest.mark.parametrize(("off", "expected"), [(0.0, set()), (0.008, {"must"})])
@@ -104,7 +106,18 @@ def test_diodes_in_wells_of_their_own_may_lie_apart(own):
     tracks = {"outp": 24.0, "outn": 25.0, "inp": 18.0, "inn": 19.0, "tail": 7.0, "bias": -3.0, "vss": -5.0}
     for track, net in enumerate(planted.ends):
         planted.comb(net, tracks.get(net, 40.0 + track), port=net not in {"tail", "x0", "x1"})
-    assert severities(planted.review(), "group-apart", "halves that must match") == (set() if own else {"must"})
+    review = planted.review()
+    assert severities(review, "group-apart", "halves that must match") == (set() if own else {"must"})
+    assert bool(severities(review, "group-apart", "load pair")) == (not own)
+
+
+def test_load_diodes_in_the_well_of_a_supply_may_not_lie_apart():
+    """Source and body of each are on one net as well, but they are no large resistances."""
+    planted = pair()
+    for half, x in (("p", -30), ("n", 30)):
+        planted.mos(f"ML{half}", "pmos", x, 30, 2, 1, f"out{half} out{half} vdd vdd")
+    wired(planted, vdd=40.0)
+    assert severities(planted.review(), "group-apart", "halves that must match") == {"must"}
 
 
 @pytest.mark.parametrize(("joined", "expected"), [(True, {"must"}), (False, set())])

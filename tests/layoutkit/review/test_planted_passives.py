@@ -253,25 +253,25 @@ def test_plates_in_a_ratio_without_dummies_around_them(gap, expected):
     assert severities(planted.review(), "passives", "no dummy plates lie around") == expected
 
 
-@pytest.mark.parametrize(("body", "expected"), [("b", set()), ("vdd", {"should"})])
-def test_plates_that_lift_wells_need_not_match(body, expected):
-    """A bootstrap for each of two switches: one plate is on a well; else both hang on the inputs of a pair."""
+@pytest.mark.parametrize(
+    ("nets", "expected"),
+    [("b{0} g vdd b{0}", set()), ("b{0} g vdd vdd", {"should"}), ("x{0} x{0} b{0} b{0}", {"should"})],
+)
+def test_plates_that_lift_wells_need_not_match(nets, expected):
+    """A bootstrap for each of two switches: one plate is on a well; else both hang on the inputs of a pair.
+
+    A diode in its well, which is a large resistance, leaves both nets alone.
+    """
     planted = pair()
+    planted.mos("MV", "pmos", 60, 60, 2, 1, "y g vdd vdd")
     for number, (net, x) in enumerate((("inp", -20), ("inn", 20.4))):
         planted.plate(f"C{number}", x, 40, 5, f"{net} b{number}")
         planted.via3(net, x + 2.5, 18 + number)
         planted.square("Via4", x + 2.5, 18 + number, 0.26)
         planted.box("Metal5", x + 2.2, 17.7 + number, x + 2.8, 42)
-        planted.mos(
-            f"MP{number}",
-            "pmos",
-            x - 20 + 40 * number,
-            60,
-            2,
-            1,
-            f"o{number} g b{number} {f'b{number}' if body == 'b' else body}",
-        )
-        planted.comb(f"b{number}", 80.0 + number, min(x, x - 20 + 40 * number), max(x + 4, x + 24 * number))
+        planted.mos(f"MP{number}", "pmos", x - 20 + 40 * number, 60, 2, 1, nets.format(number))
+        left, right = min(x, x - 20 + 40 * number), max(x + 4, x + 24 * number)
+        planted.comb(f"b{number}", 80.0 + number, left, right, port=False)
         planted.via3(f"b{number}", x + 1, 80 + number)
         planted.box("Metal4", x + 0.8, 39.5, x + 1.2, 80.2 + number, f"b{number}")
     tracks = {"outp": 24.0, "outn": 25.0, "inp": 18.0, "inn": 19.0, "tail": 7.0, "bias": -3.0, "vss": -5.0}
