@@ -260,7 +260,7 @@ def test_plates_in_a_ratio_without_dummies_around_them(gap, expected):
 def test_plates_that_lift_wells_need_not_match(nets, expected):
     """A bootstrap for each of two switches: one plate is on a well; else both hang on the inputs of a pair.
 
-    A diode in its well, which is a large resistance, leaves both nets alone.
+    A diode in its well, which is a large resistance, leaves both nets alone. The bottom plate belongs on the input.
     """
     planted = pair()
     planted.mos("MV", "pmos", 60, 60, 2, 1, "y g vdd vdd")
@@ -278,7 +278,9 @@ def test_plates_that_lift_wells_need_not_match(nets, expected):
     for track, net in enumerate(each for each in planted.ends if each not in {"b0", "b1"}):
         left, right = (-18 if net == "inp" else None), (23.4 if net == "inn" else None)
         planted.comb(net, tracks.get(net, 90.0 + track), left, right, port=net != "tail")
-    assert severities(planted.review(), "passives", "no dummy plates lie around") == expected
+    review = planted.review()
+    assert severities(review, "passives", "no dummy plates lie around") == expected
+    assert bool(severities(review, "passives", "bottom plate on the sensitive net b0")) == (not expected)
 
 
 @pytest.mark.parametrize(("gap", "expected"), [(11.0, set()), (9.0, {"must"})])
