@@ -216,16 +216,27 @@ def matched_groups(subject: Subject) -> list[MatchedDevices]:
     new = [MatchedDevices(_RATIO, True, each, each) for each in steps if not any(own.issuperset(each) for own in known)]
     for group in (*new, *_below(subject, list(found.values())), *_unrecognised(subject, list(found.values()))):
         found.setdefault(frozenset(placed.index for placed in group.devices), group)
-    free = (set_by_logic(subject), pseudo_resistors(subject))
+    free = (set_by_logic(subject), without_current(subject))
     groups = [found[key] for key in sorted(found, key=sorted)]
     return [group for group in groups if not any(own.issuperset(p.id for p in group.devices) for own in free)]
 
 
 @kept
-def pseudo_resistors(subject: Subject) -> set[str]:
-    """Return the diodes in wells of their own on signals: large resistances of no exact value, apart as wells are."""
+def without_current(subject: Subject) -> set[str]:
+    """Return the resistances of no exact value: diodes in wells of their own on signals, resistors without current.
+
+    Nothing but capacitors, gates and bodies is on one of the nets of such a resistor.
+    """
+    circuit, supplies = subject.circuit, subject.supplies
     nets = [(placed.id, placed.device.terminals) for placed in subject.placed if placed.device.is_mos]
-    return {name for name, n in nets if n["d"] == n["g"] and n["s"] == n["b"] and n["b"] not in subject.supplies}
+    found = {name for name, n in nets if n["d"] == n["g"] and n["s"] == n["b"] and n["b"] not in supplies}
+    for placed in (each for each in subject.placed if each.device.type == "resistor"):
+        inner = (circuit.nets[net] for net in placed.ends if net not in circuit.ports and net not in supplies)
+        for ends in ([(circuit.device(e.device), e.terminal) for e in all_ends] for all_ends in inner):
+            others = [(device, end) for device, end in ends if device.id not in placed.names]
+            if others and all(d.type == "capacitor" or (d.is_mos and end in {"g", "b"}) for d, end in others):
+                found.add(placed.id)
+    return found
 
 
 def _unrecognised(subject: Subject, known: Sequence[MatchedDevices]) -> Iterator[MatchedDevices]:

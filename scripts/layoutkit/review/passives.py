@@ -12,7 +12,7 @@ import klayout.db as kdb
 
 from layoutkit.circuit.recognise import MODULE_TYPES
 from layoutkit.review.matched_devices import MOST_PARTS, ratio_apart, widest_gap
-from layoutkit.review.matched_roles import MatchedDevices, are_mixed, pseudo_resistors
+from layoutkit.review.matched_roles import MatchedDevices, are_mixed, without_current
 from layoutkit.review.repeated_cells import off_pitch
 from layoutkit.review.subject import box_around, centre_of, gap_between, names_of, region_of, turned
 from layoutkit.review.symmetric_halves import wire_capacitances
@@ -56,7 +56,7 @@ class Passives:
         self.subject, self._images = subject, images
         self.bipolar = [each for each in groups if each.devices[0].device.type in {"npn", "pnp"}]
         passive = [each for each in groups if each.devices[0].device.type in {"resistor", "capacitor"}]
-        drawn = (p for p in subject.placed if p.device.is_mos and p.id not in pseudo_resistors(subject))
+        drawn = (p for p in subject.placed if p.device.is_mos and p.id not in without_current(subject))
         lifted = {placed.device.terminals["b"] for placed in drawn} - subject.supplies.nets  # wells, by a bootstrap
         passive = [each for each in passive if any(lifted.isdisjoint(placed.ends) for placed in each.devices)]
         self.groups = [each for each in passive if not self._loads_a_ring(each)]
@@ -428,7 +428,7 @@ def _is_behind(dummy: kdb.Box, others: Sequence[kdb.Box], units: Sequence[kdb.Bo
 
 def is_lifted(subject: Subject, net: str) -> bool:
     """Return whether capacitors alone move an inner net: that of a well, or of gates and the largest resistances."""
-    large, circuit = pseudo_resistors(subject), subject.circuit
+    large, circuit = without_current(subject), subject.circuit
     devices = [(circuit.device(end.device), end.terminal) for end in circuit.nets[net] if end.device not in large]
     gates, held = [end == "g" for _, end in devices], all(e == "g" or d.type == "capacitor" for d, e in devices)
     well = any(device.is_mos and end == "b" for device, end in devices)

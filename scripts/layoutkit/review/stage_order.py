@@ -12,6 +12,7 @@ import klayout.db as kdb
 from layoutkit.circuit.recognise import MODULE_TYPES
 from layoutkit.review.finding import Unjudged
 from layoutkit.review.matched_devices import widest_gap
+from layoutkit.review.matched_roles import without_current
 from layoutkit.review.subject import box_around, centre_of, gap_between, longer_side, names_of, region_of, turned
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def far_loads(subject: Subject) -> Iterator[Remark]:
         for net in {placed.device.terminals.get("d") for placed in pair}:
             loads = [placed for placed in subject.placed if net in placed.ends]
             loads = [p for p in loads if p.device.type not in {pair[0].device.type, "capacitor"}]
-            loads = [p for p in loads if not only_to_capacitors(subject, p)]
+            loads = [p for p in loads if p.id not in without_current(subject)]
             far += sorted(((gap_between(box, p.box), p) for p in loads), key=lambda each: (each[0], each[1].index))[:1]
         gap = max((gap for gap, _ in far), default=0.0)
         nearest = subject.devices(load.id for _, load in far)
@@ -200,18 +201,6 @@ def far_tails(subject: Subject) -> Iterator[Remark]:
             )
             why = f"{tail.id}, which feeds {names_of(pair)}, lies {gap:.3g} um from them"
             yield from subject.finding("flow-order.tail", gap, why, devices=[*pair, tail], cause="far tails")
-
-
-def only_to_capacitors(subject: Subject, placed: PlacedDevice) -> bool:
-    """Return whether a resistor carries no direct current: nothing but capacitors is on one of its nets."""
-    ends = [
-        subject.circuit.nets[net]
-        for net in placed.ends
-        if net not in subject.circuit.ports and net not in subject.supplies
-    ]
-    others = ([subject.circuit.device(end.device) for end in each if end.device not in placed.names] for each in ends)
-    resistor = placed.device.type == "resistor"
-    return resistor and any(each and all(other.type == "capacitor" for other in each) for each in others)
 
 
 def far_in_series(subject: Subject) -> Iterator[Remark]:

@@ -19,11 +19,10 @@ from layoutkit.review.matched_roles import (
     are_mixed,
     are_moved,
     axis_of,
-    pseudo_resistors,
     set_by_logic,
     signal_halves,
+    without_current,
 )
-from layoutkit.review.stage_order import only_to_capacitors
 from layoutkit.review.subject import box_around, gap_between, region_of, turned, wire_length
 
 if TYPE_CHECKING:
@@ -91,11 +90,11 @@ class SymmetryReview:
         """Yield the images that lie apart: two transistors that are no switches or logic, or two resistors."""
         subject, roles = self.subject, self.subject.roles
         said = {name for each in roles.groups if each.type in _SAID for name in each.devices}
-        said |= subject.both_ways | set_by_logic(subject) | pseudo_resistors(subject)
+        said |= subject.both_ways | set_by_logic(subject) | without_current(subject)
         said.update(placed.id for stage in subject.stages if is_gate(stage) for placed in stage)
         said.update(p.id for p in subject.placed if p.device.terminals.get("g") in roles.clocks or subject.is_idle(p))
-        bars = [p for p in subject.placed if p.device.type == "resistor" and not only_to_capacitors(subject, p)]
-        for placed in (p for p in subject.placed if p.id not in said and (p.device.is_mos or p in bars)):
+        parts = (p for p in subject.placed if p.device.is_mos or p.device.type == "resistor")
+        for placed in (p for p in parts if p.id not in said):
             for image in (each for each in subject.images(placed) if placed.index < each.index):
                 gap = subject.um(min(gap_between(one, other) for one in placed.boxes for other in image.boxes))
                 why = f"{placed.id} and {image.id}, halves that must match, lie {gap:.3g} um apart"
@@ -170,6 +169,7 @@ class SymmetryReview:
 
     def _is_strict(self, devices: Sequence[PlacedDevice]) -> bool:
         hung = devices[0].device.type == "capacitor" and devices[0].id not in self.images
+        hung |= devices[0].id in without_current(self.subject)
         return len(devices) > 1 and not (hung or self._switches(devices) or are_mixed(*devices))
 
     def _is_measured(self, one: PlacedDevice, other: PlacedDevice) -> bool:

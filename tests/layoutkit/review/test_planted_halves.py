@@ -120,6 +120,21 @@ def test_load_diodes_in_the_well_of_a_supply_may_not_lie_apart():
     assert severities(planted.review(), "group-apart", "halves that must match") == {"must"}
 
 
+@pytest.mark.parametrize("current", [True, False])
+def test_resistors_to_gates_may_lie_apart(current):
+    """They bias both inputs of a pair and carry no current; as loads of the pair they must match."""
+    planted = pair()
+    ends = ("outp", "outn") if current else ("inp", "inn")
+    for number, (net, x) in enumerate(zip(ends, (-30, 30), strict=True)):
+        planted.bar(f"R{number}", x, 30, 1, 10, f"{net} vcm")
+    tracks = {"outp": 24.0, "outn": 25.0, "inp": 18.0, "inn": 19.0, "tail": 7.0, "bias": -3.0, "vss": -5.0}
+    for track, net in enumerate(planted.ends):
+        planted.comb(net, tracks.get(net, 55.0 + track), port=net != "tail" and (current or net not in ends))
+    assert severities(planted.review(), "group-apart", "R0 and R1, halves that must match") == (
+        {"must"} if current else set()
+    )
+
+
 @pytest.mark.parametrize(("joined", "expected"), [(True, {"must"}), (False, set())])
 def test_bipolar_halves_that_hold_pairs_of_their_own(joined, expected):
     """Each half is a pair that steers its current: the clocks of one steer the other as well, or it has its own."""
