@@ -76,20 +76,23 @@ def test_a_bipolar_pair_above_two_resistors(dy, expected):
     assert severities(planted.review(), "axis", "Q") == expected
 
 
-@pytest.mark.parametrize(("side", "dy", "expected"), [(5, 0.004, set()), (5, 0.006, {"should"}), (6, 3, set())])
+@pytest.mark.parametrize(("side", "dy", "expected"), [(5, 0.004, set()), (5, 1.2, {"should"}), (6, 3, set())])
 def test_capacitors_that_each_hang_on_one_input_of_a_pair(side, dy, expected):
     """One leads to an output, one of the same size to a reference; of another size it is no counterpart."""
     planted = pair()
-    for net, x, y, its in (("inp", -20, 40, 5), ("inn", 20.4, 40 + dy, side)):
-        planted.plate(f"C{net}", x, y, its, f"{net} f{net}")
+    for net, other, x, y, its in (("inp", "outp", -20, 40, 5), ("inn", "ref", 20.4, 40 + dy, side)):
+        planted.plate(f"C{net}", x, y, its, f"{net} {other}")
         track = {"inp": 18, "inn": 19}[net]
         planted.via3(net, x + 2.5, track)
         planted.square("Via4", x + 2.5, track, 0.26)
         planted.box("Metal5", x + 2.2, track - 0.3, x + 2.8, y + 2)
-        planted.label(f"f{net}", "Metal4", x, y)
+    planted.via3("outp", -20.5, 24)
+    planted.box("Metal4", -20.7, 24, -20.3, 40)
+    planted.label("ref", "Metal4", 20.4, 40 + dy)
     tracks = {"outp": 24.0, "outn": 25.0, "inp": 18.0, "inn": 19.0, "tail": 7.0, "bias": -3.0, "vss": -5.0}
+    left = {"inp": -18, "outp": -21}
     for net, track in tracks.items():
-        planted.comb(net, track, -18 if net == "inp" else None, 23.4 if net == "inn" else None, port=net != "tail")
+        planted.comb(net, track, left.get(net), 23.4 if net == "inn" else None, port=net != "tail")
     assert severities(planted.review(), "axis", "Cin") == expected
 
 

@@ -154,6 +154,16 @@ def test_a_tap_of_another_body_is_none(kind, expected):
     assert found == expected
 
 
+@pytest.mark.parametrize(("fingers", "expected"), [(6, set()), (16, {"should"})])
+def test_a_channel_far_from_the_tap_of_its_well(fingers, expected):
+    """The only tap of the well is to the right of all channels."""
+    planted = Planted()
+    planted.mos("M1", "nmos", 1, 0, 4, 0.5, "y x vss vss")
+    planted.mos("M2", "pmos", 8, 0, 4, 0.5, "out in vdd vdd", fingers)
+    review = tracks(planted, ports=("out", "in", "x", "y")).review()
+    assert severities(review, "rings", "from the nearest tap") == expected
+
+
 @both("flow-order.parts", "should")
 @pytest.mark.parametrize("gate", ["in", "other"])
 def test_an_inverter_with_a_switch_at_each_source(figure, expected, gate):
