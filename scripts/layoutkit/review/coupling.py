@@ -31,6 +31,7 @@ LEVELS = 2  # wires so many levels above each other, with no metal between, coup
 ALONG = 3  # wires over each other for so many times the width of what is covered do not just cross
 _BANK_UM = 5.0  # what is nearer to a group is beside it [um]
 _HOLDS = 0.1  # W/L of a diode that holds a net; longer ones leave it a high impedance
+_SHORT = 0.5  # of the length of the mirror, a switch that passes on its current; cascodes are longer
 _STRAPS_UM = 5.0  # from the channels of a pair to the straps of its gates [um]
 OWN_UM = 1.0  # so near to a device on both nets, its own terminals couple more than its wires [um]
 
@@ -54,7 +55,7 @@ class Coupling:
     def __init__(self, subject: Subject, groups: Sequence[MatchedDevices]) -> None:
         self.subject, self.groups = subject, groups
         own = subject.supplies.nets
-        loud = (self._loud() | self._steering()) - {net for net in subject.circuit.nets if self._is_mirrored(net)}
+        loud = self._steering(self._loud()) - {net for net in subject.circuit.nets if self._is_mirrored(net)}
         self.slow = {*filter(self._is_slow, loud)}
         steered = self.slow | {net for net in subject.circuit.nets if self._is_steered(net, loud)}
         self.loud = {net for net in loud - own - steered if net in subject.number}
@@ -375,9 +376,9 @@ class Coupling:
         """Return whether a net drives a transistor that draws its current from a diode of the other type."""
         return any(end == "g" and self.diodes(d.terminals["d"]) - {d.type} for d, end in self._ends(net))
 
-    def _steering(self) -> set[str]:
-        """Return the gates of pairs of both types that steer the currents of mirrors into one net: a charge pump."""
-        circuit, found = self.subject.circuit, set[str]()
+    def _steering(self, found: set[str]) -> set[str]:
+        """Return loud nets, and gates of pairs or switches of both types that steer currents of mirrors into a net."""
+        circuit = self.subject.circuit
         gates: dict[str, set[str]] = {}
         for group in self.subject.roles.groups:
             own = {circuit.device(name).terminals.get("g", "") for name in group.devices}
@@ -389,17 +390,25 @@ class Coupling:
                 for kind in ("nmos", "pmos")
             )
             found |= down | up if down and up and not down & up else set()
+            passed = {each.terminals["g"]: each.l / source.l for each, source in self._passed_into(net)}
+            alone = all(len(circuit.nets[gate]) == 1 and share < _SHORT for gate, share in passed.items())
+            found |= {*passed} if alone or not found.isdisjoint(passed) else set()
         return found
 
     def _is_steered(self, net: str, loud: AbstractSet[str]) -> bool:
         """Return whether switches that pass on the currents of mirrors hold a net, as the output of a charge pump."""
+        return not loud.isdisjoint(switch.terminals["g"] for switch, _ in self._passed_into(net))
+
+    def _passed_into(self, net: str) -> list[tuple[Device, Device]]:
+        """Return switches of both types and the devices of mirrors in series with them, if all into a net are such."""
         groups = self.subject.roles.groups
         mirrored = {name for each in groups if each.type == "current_mirror" for name in each.devices}
         pulls = [device for device, end in self._ends(net) if end == "d"]
-        stacks = [(one, [d for d, end in self._ends(one.terminals["s"]) if end == "d"]) for one in pulls]
-        passed = [one for one, fed in stacks for other in fed if (one.id in mirrored) != (other.id in mirrored)]
-        switches = {(d if d.id not in mirrored else other).terminals["g"] for d, fed in stacks for other in fed}
-        return len(switches) > 1 < len({d.type for d in pulls}) and passed == pulls and not loud.isdisjoint(switches)
+        stacks = [(one, d) for one in pulls for d, end in self._ends(one.terminals["s"]) if end == "d"]
+        stacks = [(one, d) for one, d in stacks if (one.id in mirrored) != (d.id in mirrored)]
+        pairs = [(d, one) if one.id in mirrored else (one, d) for one, d in stacks]
+        gates, kinds = {switch.terminals["g"] for switch, _ in pairs}, {device.type for device in pulls}
+        return pairs if len(gates) > 1 < len(kinds) and [one for one, _ in stacks] == pulls else []
 
     def _is_high_impedance(self, net: str) -> bool:
         """Return whether only drains, open switches and capacitors hold a net, which drives a gate or keeps a charge.

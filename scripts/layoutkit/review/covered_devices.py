@@ -12,7 +12,7 @@ import numpy as np
 
 from layoutkit.parasitics.layout_circuit import FeedPoint, Feeds
 from layoutkit.review.finding import Spot
-from layoutkit.review.matched_roles import PAIR, MatchedDevices
+from layoutkit.review.matched_roles import MIRROR, PAIR, MatchedDevices
 from layoutkit.review.room_and_wells import rings_of
 from layoutkit.review.subject import box_around, kept, longer_side, names_of, region_of
 from layoutkit.review.ways import MESH_CONTACTS, Pieces, from_ports, worst_first
@@ -110,18 +110,22 @@ class CoveredDevices:
             - own
             - self.coupling.biases
         )
-        return self._through(group.devices, noisy, f"through {group.called}", least=2 if group.spread else 1)
+        how, least = f"through {group.called}", 2 if group.spread else 1
+        edges = noisy & self.coupling.loud - self.coupling.outputs if group.words == MIRROR else set[str]()
+        severe = self._through(group.devices, edges, how, least=least, limit="coupling.edges")
+        rest = noisy.difference(*(each.nets for each in severe))
+        return severe + self._through(group.devices, rest, how, least=least)
 
     def _through(
         self, devices: Sequence[PlacedDevice], nets: AbstractSet[str], how: str, *, least: int = 1,
-        gap_um: float = _BANK_UM,
+        gap_um: float = _BANK_UM, limit: str = "coupling.through",
     ) -> list[Remark]:  # fmt: skip
         """Return remarks on wires that cross the diffusions of some devices, or gaps between them up to a width."""
         half = self.subject.technology.to_dbu(gap_um) // 2
         bodies = self.subject.role("active").interacting(region_of(box for placed in devices for box in placed.boxes))
         blocks = bodies.extents(half).merged().sized(-half).each()
         blocks = (b for b in blocks if sum(b.inside(placed.box.center()) for placed in devices) >= least)
-        found = (crossed(self.subject, kdb.Region(block), nets, how, devices) for block in blocks)
+        found = (crossed(self.subject, kdb.Region(block), nets, how, devices, limit=limit) for block in blocks)
         return [each for block in found for each in block]
 
     def over_logic(self, stage: Sequence[PlacedDevice]) -> list[Remark]:
@@ -246,7 +250,7 @@ class CoveredDevices:
         return found
 
 
-def crossed(
+def crossed(  # noqa: PLR0913 - a wire, what it crosses and how that is told
     subject: Subject,
     body: kdb.Region,
     nets: AbstractSet[str],
@@ -254,6 +258,7 @@ def crossed(
     devices: Sequence[PlacedDevice],
     *,
     lower: str = "",
+    limit: str = "coupling.through",
 ) -> list[Remark]:
     """Return whether wires run across a body; of those below a conductor only what no ground shields from it counts."""
     shield, length, where, seen = kdb.Region(), 0, kdb.Box(), set[str]()
@@ -270,7 +275,7 @@ def crossed(
                 shield += subject.shapes(ground, name)
     across, is_mos = min(body.bbox().width(), body.bbox().height()), devices[0].device.is_mos
     return subject.finding(
-        "coupling.through" if is_mos else "passives.noise",
+        limit if is_mos else "passives.noise",
         length / (max(across, subject.technology.to_dbu(_LEAST_WAY_UM)) if is_mos else across),
         f"wires of {', '.join(subject.in_order(seen))} run {subject.um(length):.3g} um {how}",
         where=where,

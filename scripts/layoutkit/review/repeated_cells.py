@@ -1,11 +1,10 @@
-"""Findings on what repeats: equal cells and stages drawn unlike each other, turned, off their pitch or out of order."""
+"""Findings on what repeats: equal cells and stages drawn unlike each other, turned or off their pitch."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import replace
 from itertools import pairwise
-from math import dist
 from statistics import mean
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -27,7 +26,6 @@ _ONE_ROW_UM = 1.0  # cells whose middles differ by at most this much across lie 
 _ACROSS = {"symmetric_pair", "cross_coupled_pair"}  # pairs that may be half in one cell, half in its image
 _FEWEST_SLICES = 3  # equal parts of a circuit from which on they are an array
 _FEWEST_IN_LINE = 4  # equal stages that drive each other; fewer are the buffer of a signal
-_NEXT = 2.1  # pitches to the next cell of a chain, which may lie folded: 1 3 5 4 2
 
 Cell = list["PlacedDevice"]
 
@@ -51,8 +49,7 @@ class Array(NamedTuple):
 def repeated(subject: Subject, arrays: Sequence[Array]) -> Iterator[Remark]:
     """Yield all findings; of cells that are unlike each other only that."""
     for array in arrays:
-        cells = array.cells
-        yield from turned(subject, array) or unlike(subject, array) or [*pitch(subject, cells), *order(subject, cells)]
+        yield from turned(subject, array) or unlike(subject, array) or pitch(subject, array.cells)
 
 
 def turned(subject: Subject, array: Array) -> list[Remark]:
@@ -83,24 +80,6 @@ def pitch(subject: Subject, cells: Sequence[Cell]) -> list[Remark]:
     row = subject.technology.to_dbu(_ONE_ROW_UM)
     off = subject.um(max(off_pitch([centre_of(cell) for cell in half], row) for half in halves.values()))
     return _found(subject, "", off, cells, f"they miss one pitch by {off:.3g} um")
-
-
-def order(subject: Subject, cells: Sequence[Cell]) -> list[Remark]:
-    """Return whether cells of a chain, which lie in one row, lie out of its order."""
-    chains = [chain for chain in _chains(cells, subject) if len(chain) == len(cells)]
-    centres = [centre_of(cells[number]) for chain in chains for number in chain]
-    row = subject.technology.to_dbu(_ONE_ROW_UM)
-    if len(centres) < 3 or min(max(each) - min(each) for each in zip(*centres, strict=True)) > row:
-        return []
-    pitch = max(max(each) - min(each) for each in zip(*centres, strict=True)) / (len(centres) - 1)
-    jumps = sum(dist(one, other) > _NEXT * pitch for one, other in pairwise(centres))
-    return _found(
-        subject,
-        "order",
-        jumps,
-        cells,
-        f"{jumps} of them {'does' if jumps == 1 else 'do'} not lie beside the one that drives them",
-    )
 
 
 def loads(subject: Subject) -> Iterator[Remark]:

@@ -249,6 +249,26 @@ def test_the_ends_of_a_dummy_do_not_decide_what_is_loud(monkeypatch, dummy):
     assert {"nmosout", "nmosdum", "pmosout", "pmosdum"} <= loud
 
 
+@pytest.mark.parametrize(
+    ("length", "more", "expected"),
+    [
+        (0.45, (), True),
+        (0.55, (), False),
+        (0.45, [("pmos", "far up own vdd", 2, 0.45), ("pmos", "own pmosg vdd vdd", 4, 1)], False),
+        (0.55, [("nmos", "dn u vss vss", 4, 0.5), ("pmos", "dn u vdd vdd", 4, 0.5)], True),
+    ],
+)
+def test_switches_in_series_with_mirrors_are_loud(monkeypatch, length, more, expected):
+    """A charge pump; a longer transistor, or one of two on its gate, is a cascode, unless logic drives the other."""
+    sides = (("nmos", "vss", "dn"), ("pmos", "vdd", "up"))
+    pump = [each for kind, rail, gate in sides for each in (
+        (kind, f"{kind}g {kind}g {rail} {rail}", 4, 1), (kind, f"{kind}s {kind}g {rail} {rail}", 4, 1),
+        (kind, f"ctl {gate} {kind}s {rail}", 2, length))]  # fmt: skip
+    quiet, loud = coupling_of(monkeypatch, *pump, *more)
+    assert ({"up", "dn"} <= loud) is expected
+    assert ("ctl" in quiet) is expected
+
+
 @pytest.mark.parametrize("driven", [False, True])
 def test_a_net_of_logic_that_a_resistor_moves_is_quiet(monkeypatch, driven):
     """A resistor pulls it up slowly; with a PMOS beside it, it swings from rail to rail."""

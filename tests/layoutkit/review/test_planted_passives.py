@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import klayout.db as kdb
 import pytest
-from planted_layout import GF, WIRE, Planted, both, limit, pair, severities, wired
+from planted_layout import GF, SIDE, WIRE, Planted, both, limit, pair, severities, wired
 
 from layoutkit.circuit import read_netlist
 from layoutkit.circuit.circuit import StatedSupplies
@@ -187,6 +187,20 @@ def test_another_resistor_in_a_ratio(x, long, expected):
     for net, track in (("a", -4.0), ("b", -5.0), ("m", 24.0), ("vss", -8.0), ("y", -6.0), ("z", 25.0)):
         planted.comb(net, track)
     assert severities(planted.review(), "group-apart", "R9 lies among") == expected
+
+
+@pytest.mark.parametrize(("share", "expected"), [(0.95, set()), (1.05, {"should"})])
+def test_what_lies_between_the_two_halves_of_a_circuit(share, expected):
+    """That halves lie far apart is said; what is between them is then no more to mend."""
+    planted, far = pair(), 42 + 1 + share * limit("group-apart.halves", "should")
+    for name, x, long, nets in (("R1", 42, 10, "outp vdd"), ("R2", far, 10, "outn vdd"), ("R9", 45, 6, "y z")):
+        planted.bar(name, x, 60, 1, long, nets)
+    tracks = {"inp": 18.0, "inn": 19.0, "tail": 7.0, "bias": -3.0, "vss": -5.0, "vdd": 80.0, "z": 82.0}
+    for track, net in enumerate(planted.ends):
+        planted.comb(net, tracks.get(net, 30.0 + track), port=net != "tail")
+    review = planted.review()
+    assert bool(severities(review, "group-apart", "R9 lies among")) == (share < 1)
+    assert severities(review, "group-apart", "halves that must match") == expected
 
 
 # ---- capacitors
@@ -785,6 +799,25 @@ def test_an_output_through_a_pair(figure, expected):
     planted.box("Metal5", 2.4, y - 0.2, x + 0.2, y + 0.2, "out")
     planted.box("Metal5", 2.4, 14 - 4 * figure, 2.8, y, "out")
     assert severities(planted.review(), "coupling", "through differential pair") == expected
+
+
+@pytest.mark.parametrize("logic", [True, False])
+@pytest.mark.parametrize("share", [0.95, 1.05])
+def test_what_switches_through_a_mirror(share, logic):
+    """A wire over the diode of a mirror from above; an input of an amplifier has no edges."""
+    planted, net = amplifier(), "clk" if logic else "inp"
+    planted.mos("M8", "nmos", 40, 0, 2, 1, "q clk vss vss")
+    planted.mos("M9", "pmos", 40, 22, 4, 1, "q clk vdd vdd")
+    for name, track in (("clk", 38.0), ("q", 37.0), ("vss", -5.0), ("vdd", 34.0)):
+        planted.comb(name, track)
+    x, y = planted.ends[net][-1][0], 38.0 if logic else 16.0
+    planted.via3(net, x, y)
+    planted.square("Via4", x, y, 0.26)
+    planted.box("Metal5", 1.0, y - 0.2, x + 0.2, y + 0.2, net)
+    reach = (1 + 2 * SIDE) * share * limit("coupling.edges", "must")
+    planted.box("Metal5", 1.0, *((26 - reach, 1.4, y) if logic else (y, 1.4, 22 + reach)), net)
+    found = severities(planted.review(), "coupling", "through current mirror M4, M5")
+    assert found == {"must" if logic and share > 1 else "should"}
 
 
 @pytest.mark.parametrize(("spaces", "expected"), [(1.8, {"should"}), (2.2, set())])
