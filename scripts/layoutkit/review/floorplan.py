@@ -102,14 +102,10 @@ def rail_side(subject: Subject) -> Iterator[Remark]:
                 most = max(most, depth + 1)
         turned_over = list(wrong.values())
         if turned_over:
-            yield from subject.finding(
-                "rail-side" if any(subject.is_full(placed) for placed in turned_over) else "rail-side.order",
-                subject.um(most),
-                f"{names_of(turned_over)}: upside down; "
-                "devices that belong nearer to ground lie nearer to the power rail",
-                devices=turned_over,
-                cause="upside down",
-            )
+            kind = "rail-side" if any(map(subject.is_full, turned_over)) else "rail-side.order"
+            why = f"{names_of(turned_over)}: upside down; "
+            why += "devices that belong nearer to ground lie nearer to the power rail"
+            yield from subject.finding(kind, subject.um(most), why, devices=turned_over, cause="upside down")
     yield from _wrong_rails(subject, up)
     middle = (subject.box.bottom + subject.box.top) / 2
     for placed in subject.placed:
@@ -118,13 +114,9 @@ def rail_side(subject: Subject) -> Iterator[Remark]:
             if not ends & supplies.nets:
                 continue
             own = up if ends & set(supplies.power) else -up
-            yield from subject.finding(
-                "rail-side",
-                subject.um(max(0.0, own * (middle - placed.centre[1]))),
-                f"{placed.id} carries much current and lies at the other rail than the one that feeds it",
-                what_to_do="place power devices at their rail",
-                devices=[placed],
-            )
+            off, cure = subject.um(max(0.0, own * (middle - placed.centre[1]))), "place power devices at their rail"
+            why = f"{placed.id} carries much current and lies at the other rail than the one that feeds it"
+            yield from subject.finding("rail-side", off, why, what_to_do=cure, devices=[placed])
 
 
 def _wrong_rails(subject: Subject, up: int) -> list[Remark]:

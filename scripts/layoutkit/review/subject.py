@@ -210,10 +210,11 @@ class Subject:
         )
 
     def among(self, devices: Sequence[PlacedDevice], own: Iterable[PlacedDevice]) -> list[PlacedDevice]:
-        """Return the devices inside the convex hull around ``devices``, without idle ones and those of ``own``."""
-        hull = hull_around(box for placed in devices for box in placed.boxes)
-        inside = [p for p in self.placed if any(hull.inside(box.center()) for box in p.boxes)]
-        return [placed for placed in inside if placed not in own and not self.is_idle(placed)]
+        """Return the devices in the convex hull around ``devices``, not above these, without idle ones and ``own``."""
+        boxes = [box for placed in devices for box in placed.boxes]
+        hull, below = hull_around(boxes), region_of(boxes)
+        inside = (p for p in self.placed if p not in own and any(hull.inside(box.center()) for box in p.boxes))
+        return [p for p in inside if not self.is_idle(p) and (below & region_of(p.boxes)).is_empty()]
 
     def devices(self, names: Iterable[str]) -> list[PlacedDevice]:
         """Return the devices of these names, each once, by place."""

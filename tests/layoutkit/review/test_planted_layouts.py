@@ -435,6 +435,16 @@ def test_foreign_device_in_a_pair(x, expected):
     assert severities(review, "group-apart", "M4 lies among differential pair") == expected
 
 
+@pytest.mark.parametrize(("side", "expected"), [(16, set()), (3, {"must"})])
+def test_a_plate_above_a_pair_is_not_among_it(side, expected):
+    """A plate over both transistors parts them no more than a wire does; one over the room between them takes it."""
+    planted = pair(gap=8)
+    planted.plate("C1", 6.2 - side / 2, 12 - side / 2, side, "top bot")
+    planted.label("top", "Metal5", 6.2, 12)
+    planted.label("bot", "Metal4", 6.2, 12 - side / 2)
+    assert severities(wired(planted, top=30.0, bot=31.0).review(), "group-apart", "C1 lies among") == expected
+
+
 @pytest.mark.parametrize(("gate", "expected"), [("ref", set()), ("other", {"should"})])
 def test_a_device_that_must_match_one_of_the_group_is_not_foreign(gate, expected):
     """A mirror's second output, with a switch below its source, lies between the others; then a stranger does."""
