@@ -441,7 +441,10 @@ def axis_of(pairs: Sequence[Pair], alone: Sequence[PlacedDevice], *, upright: bo
     across, along = (0, 1) if upright else (1, 0)
     middles = [(a.centre[across] + b.centre[across]) / 2 for a, b in pairs]
     # One pair has one axis. Several pairs may have different ones; then devices without a partner count as well.
-    place = middles[0] if len(pairs) == 1 else median([*middles, *(placed.centre[across] for placed in alone)])
+    places = middles if len(pairs) == 1 else [*middles, *(placed.centre[across] for placed in alone)]
+    near = {here: [each for each in places if abs(each - here) <= FAR] for here in places}
+    most = max(near, key=lambda here: (len(near[here]), -sum(abs(each - here) for each in places)))
+    place = median(near[most])
     errors: list[tuple[float, tuple[PlacedDevice, ...]]] = []
     for (a, b), middle in zip(pairs, middles, strict=True):
         sideways, along_it = abs(middle - place), abs(a.centre[along] - b.centre[along])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import replace
 from functools import cached_property
+from operator import sub
 from typing import TYPE_CHECKING
 
 import klayout.db as kdb
@@ -126,11 +127,17 @@ class SymmetryReview:
         mixed = [(are_mixed(*devices), error) for error, devices in best.errors if len(devices) > 1]
         # Pairs about one centre have no axis that others must keep.
         centred = any(is_mixed for is_mixed, _ in mixed) and not any(e <= FAR for is_mixed, e in mixed if not is_mixed)
-        if centred and min(error for error, _ in best.errors) > FAR:
-            return []  # a line between two centres
+        if centred and sum(error <= FAR for error, _ in best.errors) <= 1:
+            return []  # an axis of one centre
         strict = [e for e in best.errors if not centred and self._is_strict(e[1]) and self._is_measured(*e[1])]
+        strict = [each for each in strict if not self._is_moved(each[1], pairs)]
         others = [each for each in best.errors if each not in strict and not (centred and len(each[1]) == 1)]
         return [*self._off_axis("axis", best, strict), *self._off_axis("axis.tail", best, others)]
+
+    def _is_moved(self, devices: Sequence[PlacedDevice], pairs: Sequence[Pair]) -> bool:
+        """Return whether a pair is of those, in one half and moved by one step in the other, that make up a block."""
+        limit, dbu_um, step = self.subject.limits["axis"].should or 0.0, self.subject.technology.dbu_um, _step(devices)
+        return are_moved([p for p in pairs if max(map(abs, map(sub, _step(p), step))) * dbu_um <= limit], limit, dbu_um)
 
     def _beside(self, axis: Axis) -> list[list[tuple[PlacedDevice, ...]]]:
         """Return the blocks of other stages, none of which is near an axis, that lie beside all that is near it."""
@@ -164,7 +171,9 @@ class SymmetryReview:
 
     def _badness(self, axis: Axis) -> tuple[int, int, float]:
         """Return how many pairs, then how many pairs and single devices, are far off; and the sum of all errors."""
-        far = [devices for error, devices in axis.errors if error > FAR]
+        across = int(not axis.upright)  # two beside each other on a line are not at its two sides
+        ways = [(error, devices, [abs(each) for each in _step(devices)]) for error, devices in axis.errors]
+        far = [devices for error, devices, way in ways if error > FAR or way[across] < way[1 - across]]
         return sum(map(self._is_strict, far)), len(far), sum(error for error, _ in axis.errors)
 
     def _is_strict(self, devices: Sequence[PlacedDevice]) -> bool:
@@ -194,13 +203,7 @@ class SymmetryReview:
         misses, are = ("miss", ", or are unlike each other,") if len(every) > 1 else ("misses", "")
         by = f"by {'up to ' * (len(off) > 1)}{subject.um(worst):.3g} um"
         why = f"{names} {misses} {line}{are} {by}"
-        return subject.finding(
-            name,
-            subject.um(worst),
-            why,
-            where=box_around(placed.box for placed in devices),
-            devices=every,
-        )
+        return subject.finding(name, subject.um(worst), why, where=box_around(p.box for p in devices), devices=every)
 
     def _switches(self, devices: Sequence[PlacedDevice]) -> bool:
         """Tell switches: both ways, or at a supply with a port, supply or inverter at the gate."""
@@ -424,13 +427,14 @@ class SymmetryReview:
     ) -> list[Remark]:
         one, other = nets
         why = f"{one} and {other} are images of each other and differ by {percent:.3g} % in {figure}"
+        must = figure == "capacitance" or not all(map(self._only_passes_current, nets))
         return self.subject.finding(
             f"net-pair.{figure}",
             percent / 100,
             why,
             where=box,
             nets=nets,
-            must=figure == "capacitance" or not all(map(self._only_passes_current, nets)),
+            must=must,
             cause=figure,
             difference=difference,
         )
@@ -460,6 +464,12 @@ def wire_capacitances(subject: Subject, numbers: Collection[int]) -> Capacitance
         for name, nets in shapes.levels.items()
     }
     return capacitances(replace(shapes, levels=levels), subject.technology, _DEPTH)
+
+
+def _step(devices: Sequence[PlacedDevice]) -> tuple[float, float]:
+    """Return the way from the left one of two devices to the other, none for a single one. [dbu]"""
+    one, other = sorted((devices[0].centre, devices[-1].centre))
+    return other[0] - one[0], other[1] - one[1]
 
 
 def _form(devices: Sequence[PlacedDevice]) -> object:

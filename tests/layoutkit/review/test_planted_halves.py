@@ -8,18 +8,21 @@ HALF = (("nmos", 0, "{a} {i} vss vss"), ("pmos", 8, "{x} {b} vdd vdd"), ("pmos",
 LEFT, RIGHT = {"a": "a", "b": "b", "i": "in", "x": "x"}, {"a": "b", "b": "a", "i": "ib", "x": "y"}
 
 
-def level_shifter(step=None, off=0.0):
+def level_shifter(step=None, off=0.0, bars=()):
     """Return two halves that drive each other: mirrored about 24 um, or moved by a step; one device of the right off.
 
-    The inner transistors of the right half are off by as much, too, where it is moved.
+    The inner transistors of the right half are off by as much, too, where it is moved. Bars at the drains come on wish.
     """
     planted = Planted()
+    for net, x in zip("ab", bars, strict=False):
+        planted.bar(f"R{net}", x, 40, 0.36, 4, f"{net} o{net}")
     for number, (kind, place, nets) in enumerate(HALF):
         x = 48 - 2.2 - place if step is None else place + step
         planted.mos(f"ML{number}", kind, place, 0, 2, 1, nets.format(**LEFT))
         planted.mos(f"MR{number}", kind, x + off * (number == 1), 0, 2, 1, nets.format(**RIGHT))
-    for net, track in TRACKS.items():
-        planted.comb(net, track, port=net not in {"a", "b", "x", "y"})
+    for net, track in {**TRACKS, "oa": 50, "ob": 51}.items():
+        if net in planted.ends:
+            planted.comb(net, track, port=net not in {"a", "b", "x", "y"})
     return planted
 
 
@@ -46,9 +49,34 @@ def test_a_signal_and_its_complement_set_no_halves(made_of, expected):
     assert bool(severities(review, "group-apart", "cross-coupled pair")) == bool(expected)
 
 
+@pytest.mark.parametrize(("beside", "expected"), [(True, [True]), (False, [])])
+def test_the_axis_is_that_of_most_pairs(beside, expected):
+    """Two pairs are mirrored about x = 24; three of bars stand beside each other in a row, or are mirrored as well."""
+    planted = Planted()
+    for half, other, end in (("l", "r", 0), ("r", "l", 48)):
+        for name, place, nets in (("n", 0, f"a{half} g{half} vss vss"), ("p", 8, f"a{half} a{other} vdd vdd")):
+            x = place if not end else end - 2.2 - place
+            planted.mos(f"M{name}{half}", f"{name}mos", x, 0, 2, 1, nets)
+        for number, nets in enumerate((f"i{half} g{half}", f"o{half} a{half}", f"p{half} g{half}")):
+            x = 60 + 4 * number + 0.9 * bool(end) if beside else abs(end - 14 - 2 * number) - 0.36 * bool(end)
+            planted.bar(f"R{number}{half}", x, 10, 0.36, 4, nets)
+    for track, net in enumerate(planted.ends):
+        below = net[0] in "iop" or net == "vss"
+        planted.comb(net, -5 - 0.7 * track if below else 25 + 0.7 * track, port=net[0] not in "ag")
+    found = [f.why for f in planted.review().findings if f.id == "axis" and f.severity == "must"]
+    assert ["vertical axis at 24" in why for why in found] == expected
+
+
 @pytest.mark.parametrize(("off", "expected"), [(0.0, set()), (0.008, {"must"})])
 def test_a_half_may_be_moved_instead_of_mirrored(off, expected):
     assert severities(level_shifter(step=28.0, off=off).review(), "axis") == expected
+
+
+@pytest.mark.parametrize(("off", "expected"), [(0.0, set()), (1.1, {"must"})])
+def test_a_block_of_a_half_may_be_moved_where_others_are_not(off, expected):
+    """The transistors of the right half are those of the left one, moved by one step; their bars stand elsewhere."""
+    planted = level_shifter(step=28.0, off=off, bars=(70, 78))
+    assert "must" not in expected ^ severities(planted.review(), "axis", "ML0")
 
 
 def test_two_equal_inverters_on_two_inputs_are_no_halves():
