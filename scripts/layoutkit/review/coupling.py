@@ -65,7 +65,7 @@ class Coupling:
         self.still = (self.still | feet(subject)) & {*subject.nets} - self.loud - self.quiet
         on = {True: set[str](), False: set[str]()}
         for device in subject.circuit.devices:
-            if device.type == "capacitor" or device.id in subject.both_ways:
+            if device.type == "capacitor" or device.id in self.switches:
                 on[device.is_mos].update(device.terminals.values())
         self.held, self.charged = self.quiet & on[True] & on[False], self.quiet & on[False] - self.slow
 
@@ -290,9 +290,7 @@ class Coupling:
                 found.update(net for nets in module.properties["outputs"] for net in nets)
         for stage in subject.stages:
             if is_gate(stage):
-                found.update(
-                    net for placed in stage for net in (placed.device.terminals["g"], placed.device.terminals["d"])
-                )
+                found.update(placed.device.terminals[end] for placed in stage for end in "gd")
         found |= self._gates_of_switches() & {*circuit.ports}
         for net in subject.nets * 2:  # what it drives as logic does, stage by stage
             gates = {
@@ -301,6 +299,14 @@ class Coupling:
             }
             found |= {net} if gates["nmos"] & gates["pmos"] & found else set()
         return found
+
+    @cached_property
+    def switches(self) -> set[str]:
+        """Those that carry current both ways; no source with a diode at its gate, or between a PMOS and an NMOS."""
+        mos = [device for device in self.subject.circuit.devices if device.id in self.subject.both_ways]
+        mos = [device for device in mos if not self.diodes(device.terminals["g"])]
+        ends = {device.id: [self._pulls(device.terminals[end]) for end in "ds"] for device in mos}
+        return {name for name, pulls in ends.items() if {"nmos"} not in pulls or {"pmos"} not in pulls}
 
     def _gates_of_switches(self) -> set[str]:
         """Return the gates of transistors that conduct both ways, or are below a source like one that is always on."""
@@ -313,7 +319,7 @@ class Coupling:
 
         on = {"nmos": subject.supplies.power, "pmos": subject.supplies.ground}
         always_on = {form(device) for device in feet if device.terminals["g"] in on[device.type]}
-        switches = [d for d in mos if d.id in subject.both_ways] + [d for d in feet if form(d) in always_on]
+        switches = [d for d in mos if d.id in self.switches] + [d for d in feet if form(d) in always_on]
         return {device.terminals["g"] for device in switches}
 
     def _quiet(self) -> set[str]:
@@ -322,9 +328,7 @@ class Coupling:
         for module in subject.roles.groups:
             if module.type in {"differential_pair", "source_follower"}:
                 found.update(subject.circuit.device(name).terminals.get("g", "") for name in module.devices)
-        found |= {
-            port for port, use in subject.roles.ports.items() if use.direction == "input" and self._is_reference(port)
-        }
+        found |= {port for port in self.inputs if self._is_reference(port)}
         kinds = (self.is_passed_on, self._is_high_impedance, self._is_weak)
         return found | {net for net in subject.nets if any(is_quiet(net) for is_quiet in kinds)}
 
@@ -445,8 +449,5 @@ class Coupling:
         """Return whether a resistor leads from a net to nothing but capacitors, as that of a compensation does."""
         far = [end for end in device.terminals.values() if end != net and end not in self.subject.supplies]
         ends = [end for other in far for end in self.subject.circuit.nets[other] if end.device != device.id]
-        return (
-            device.type == "resistor"
-            and bool(ends)
-            and all(self.subject.circuit.device(end.device).type == "capacitor" for end in ends)
-        )
+        plates = all(self.subject.circuit.device(end.device).type == "capacitor" for end in ends)
+        return device.type == "resistor" and bool(ends) and plates

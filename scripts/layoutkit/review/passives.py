@@ -104,10 +104,10 @@ class Passives:
         joints = {net for placed in group.devices for net in placed.ends} - subject.supplies.nets
         same = {placed.device.model for placed in group.devices}  # on a net of these, steps of one ladder
         if kind == "resistor":
-            one, *others = group.devices
-            gap = min((gap_between(a, b) for each in others for a in one.boxes for b in each.boxes), default=0)
-            twins = others == subject.images(one) and subject.limits["group-apart.halves"].beyond(subject.um(gap))
-            foreign = [] if twins else foreign  # of two halves of a circuit it is said that they lie apart
+            one, other = group.devices[0], group.devices[-1]
+            gap = subject.um(min(gap_between(a, b) for a in one.boxes for b in other.boxes))
+            if subject.images(one) == [other] and subject.limits["group-apart.halves"].beyond(gap):
+                return []  # it is said that the halves lie apart
             foreign = [each for each in foreign if each.device.model not in same or not each.ends & joints]
         unlike = [each for each in foreign if not {(box.width(), box.height()) for box in each.boxes} <= own]
         foreign = unlike if kind == "capacitor" else foreign  # an equal one is as good as a dummy

@@ -135,9 +135,9 @@ class WireRuns:
         A switch that is off still couples. A transistor whose gate a diode holds is a current source, not a switch.
         """
         subject, reach, seen = self.subject, self.subject.technology.to_dbu(OWN_UM), set[frozenset[str]]()
-        for placed in (placed for placed in subject.placed if placed.id in subject.both_ways):
+        for placed in (placed for placed in subject.placed if placed.id in self.coupling.switches):
             ends = frozenset(placed.ends & {*self.nets})
-            if len(ends) < 2 or ends in seen or self.coupling.diodes(placed.device.terminals["g"]):
+            if len(ends) < 2 or ends in seen:
                 continue
             seen.add(ends)
             own = [box for each in subject.placed if each.ends == ends for box in each.boxes]

@@ -269,6 +269,17 @@ def test_switches_in_series_with_mirrors_are_loud(monkeypatch, length, more, exp
     assert ("ctl" in quiet) is expected
 
 
+@pytest.mark.parametrize(("high", "expected"), [("pmos", False), ("nmos", True)])
+def test_a_mesh_between_a_source_and_a_sink_is_no_switch(monkeypatch, high, expected):
+    """Two in parallel from a net that PMOS feed to one that NMOS drain carry a current; else they may be a switch."""
+    rail = {"pmos": "vdd", "nmos": "vss"}[high]
+    mesh = [("nmos", "a gn b vss", 2, 0.5), ("pmos", "b gp a vdd", 2, 0.5)]
+    stage = [(high, f"a in1 {rail} {rail}", 4, 1), ("nmos", "b in2 vss vss", 4, 1)]
+    output = [("pmos", "out a vdd vdd", 8, 1), ("nmos", "out b vss vss", 8, 1)]
+    _, loud = coupling_of(monkeypatch, *mesh, *stage, *output)
+    assert ({"gn", "gp"} <= loud) is expected
+
+
 @pytest.mark.parametrize("driven", [False, True])
 def test_a_net_of_logic_that_a_resistor_moves_is_quiet(monkeypatch, driven):
     """A resistor pulls it up slowly; with a PMOS beside it, it swings from rail to rail."""
