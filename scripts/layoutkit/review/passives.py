@@ -110,7 +110,7 @@ class Passives:
                 return []  # it is said that the halves lie apart
             foreign = [each for each in foreign if each.device.model not in same or not each.ends & joints]
         unlike = [each for each in foreign if not {(box.width(), box.height()) for box in each.boxes} <= own]
-        foreign = unlike if kind == "capacitor" else foreign  # an equal one is as good as a dummy
+        foreign = unlike if kind == "capacitor" or group.words == _RATIO else foreign  # an equal one is a dummy
         why = f"{names_of(foreign)} lie{'s' * (len(foreign) == 1)} among {group.called}"
         return subject.finding(
             "group-apart", len(foreign), why, where=hull, devices=[*group.devices, *foreign],
