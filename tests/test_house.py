@@ -32,7 +32,7 @@ ROOMS = {
     "layoutkit/parasitics": (1919, 9),
     "layoutkit/pcells": (601, 6),
     "layoutkit/place": (2000, 8),
-    "layoutkit/review": (7687, 25),
+    "layoutkit/review": (7703, 25),
     "layoutkit/route": (4020, 15),
     "layoutkit/simulate": (1789, 9),
     "layoutkit/technology": (2420, 13),

@@ -1,10 +1,11 @@
-"""Findings on what repeats: equal cells and stages drawn unlike each other, turned or off their pitch."""
+"""Findings on what repeats: equal cells and stages drawn unlike each other, turned, off their pitch or out of order."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import replace
 from itertools import pairwise
+from math import dist
 from statistics import mean
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from layoutkit.review.subject import PlacedDevice, Subject
 
 _ONE_ROW_UM = 1.0  # cells whose middles differ by at most this much across lie in one row [um]
+_NEXT = 2.1  # pitches to the next cell of a chain, which may lie folded: 1 3 5 4 2
 _ACROSS = {"symmetric_pair", "cross_coupled_pair"}  # pairs that may be half in one cell, half in its image
 _FEWEST_SLICES = 3  # equal parts of a circuit from which on they are an array
 _FEWEST_IN_LINE = 4  # equal stages that drive each other; fewer are the buffer of a signal
@@ -49,7 +51,8 @@ class Array(NamedTuple):
 def repeated(subject: Subject, arrays: Sequence[Array]) -> Iterator[Remark]:
     """Yield all findings; of cells that are unlike each other only that."""
     for array in arrays:
-        yield from turned(subject, array) or unlike(subject, array) or pitch(subject, array.cells)
+        cells = array.cells
+        yield from turned(subject, array) or unlike(subject, array) or [*pitch(subject, cells), *order(subject, cells)]
 
 
 def turned(subject: Subject, array: Array) -> list[Remark]:
@@ -80,6 +83,24 @@ def pitch(subject: Subject, cells: Sequence[Cell]) -> list[Remark]:
     row = subject.technology.to_dbu(_ONE_ROW_UM)
     off = subject.um(max(off_pitch([centre_of(cell) for cell in half], row) for half in halves.values()))
     return _found(subject, "", off, cells, f"they miss one pitch by {off:.3g} um")
+
+
+def order(subject: Subject, cells: Sequence[Cell]) -> list[Remark]:
+    """Return whether cells of a chain, which lie in one row, lie out of its order."""
+    chains = [chain for chain in _chains(cells, subject) if len(chain) == len(cells)]
+    centres = [centre_of(cells[number]) for chain in chains for number in chain]
+    row = subject.technology.to_dbu(_ONE_ROW_UM)
+    if len(centres) < 3 or min(max(each) - min(each) for each in zip(*centres, strict=True)) > row:
+        return []
+    pitch = max(max(each) - min(each) for each in zip(*centres, strict=True)) / (len(centres) - 1)
+    jumps = sum(dist(one, other) > _NEXT * pitch for one, other in pairwise(centres))
+    return _found(
+        subject,
+        "order",
+        jumps,
+        cells,
+        f"{jumps} of them {'does' if jumps == 1 else 'do'} not lie beside the one that drives them",
+    )
 
 
 def loads(subject: Subject) -> Iterator[Remark]:

@@ -222,6 +222,7 @@ def chain(places, turned=()):
     [
         ((0, 12, 24, 36, 48), "", set()),
         ((0, 24, 48, 36, 12), "", set()),  # a chain that lies folded
+        ((0, 36, 12, 48, 24), "beside the one that drives them", {"should"}),
         ((0, 12, 24, 36, 48.006), "miss one pitch", {"should"}),
         ((0, 12, 24, 36, 48.004), "", set()),
     ],

@@ -96,7 +96,7 @@ def test_an_estimated_current_is_right_within_a_factor_of_two(times, expected):
     assert severities(wired(again, out=8.0, ref=7.0).review(limits=limits), "supply-drop") == expected
 
 
-@both("narrow-port", "must", "should")
+@both("narrow-port", "must")
 def test_narrow_port(figure, expected):
     width = 1.0
     review = source(20, width).review(constraints=stated("M1", METAL3.current_ma(width / figure) * 1e-3))
