@@ -6,10 +6,11 @@ equal transistors on one gate lead to the rail. Otherwise the circuit is taken f
 and ground: one for each channel that is not off, resistor, diode and junction. In its solution the source of an NMOS
 transistor is the lower end, that of a PMOS transistor the higher one. Channels of the transistor's own type conduct
 best, since they lead to the rail of its sources: a tail is on the source side, however many transistors of the other
-type are on it. Unknown cells and ports without channels of both types hold their nets weakly at the middle. Where both
-ends have one potential, two equal transistors that meet on an unknown cell, or alone on a port with gates on others,
-have their sources there. A transistor for which none of this decides, and each of two that are a transmission gate,
-carries current both ways.
+type are on it. What an inverter turns on to pull a net to its rail conducts as little as the other type, since it is
+off while the circuit works. Unknown cells and ports without channels of both types hold their nets weakly at the
+middle. Where both ends have one potential, two equal transistors that meet on an unknown cell, or alone on a port with
+gates on others, have their sources there. A transistor for which none of this decides, and each of two that are a
+transmission gate, carries current both ways.
 """
 
 from __future__ import annotations

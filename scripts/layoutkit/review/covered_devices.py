@@ -250,7 +250,7 @@ class CoveredDevices:
         return found
 
 
-def crossed(  # noqa: PLR0913 - a wire, what it crosses and how that is told
+def crossed(  # noqa: PLR0913 - a wire, what it crosses, and the words of the finding
     subject: Subject,
     body: kdb.Region,
     nets: AbstractSet[str],

@@ -427,14 +427,13 @@ class SymmetryReview:
     ) -> list[Remark]:
         one, other = nets
         why = f"{one} and {other} are images of each other and differ by {percent:.3g} % in {figure}"
-        must = figure == "capacitance" or not all(map(self._only_passes_current, nets))
         return self.subject.finding(
             f"net-pair.{figure}",
             percent / 100,
             why,
             where=box,
             nets=nets,
-            must=must,
+            must=figure == "capacitance" or not all(map(self._only_passes_current, nets)),
             cause=figure,
             difference=difference,
         )

@@ -90,7 +90,7 @@ PLAIN = {
 
 @pytest.mark.parametrize("kind", PLAIN)
 def test_two_that_copy_and_are_not_mixed_are_plain(kind):
-    """Three cannot be crossed as a pair is, and a pair that is not crossed is told by other rules."""
+    """Three devices cannot be interleaved as two are, and other rules report an input pair that is not."""
     planted = Planted()
     for number, nets in enumerate(PLAIN[kind]):
         planted.mos(f"M{number}", "nmos", 3.2 * number, 0, 4, 1, f"{nets} vss")
